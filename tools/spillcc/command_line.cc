@@ -125,26 +125,26 @@ struct Parsed {
   bool thin_lto = false;
   bool unoptimised = false;  // -O0
   std::string narrow;        // the option that asks for a program that is not of 64 bits
-  std::string foreign;       // the one that asks for a program of another processor or system
+  std::string foreign;       // the option that asks for a program for another processor or system
   bool fat_objects = false;
-  std::string thin_index;   // the option that has clang do a part of a link's optimisation
-  std::string static_link;  // the option that asks for one
+  std::string thin_index;   // -fthinlto-index=: clang optimises one module of a ThinLTO link
+  std::string static_link;  // the option that asks for a static link
   bool shared = false;
   bool has_input = false;    // something to compile or link, or a request to the linker
-  bool only_headers = true;  // as far as there are inputs
+  bool only_headers = true;  // all inputs, if any, are headers
   bool header_language = false;
-  bool other_language = false;  // -x says so of the inputs behind it, whatever their names are
+  bool other_language = false;  // -x gives a language that is no header's; names of inputs do not count
   std::string linker;           // value of -fuse-ld=
-  std::string linker_path;      // value of --ld-path=: the linker that is run, whatever the other says
-  std::vector<std::string> sanitizers;  // that were asked for, and not taken back
-  std::string late_code;  // the option for calls and accesses that clang puts in behind the plugin
+  std::string linker_path;      // value of --ld-path=, which overrides -fuse-ld=
+  std::vector<std::string> sanitizers;  // requested, and not cancelled later
+  std::string late_code;  // the option by which clang inserts calls or accesses after the plugin ran
   std::string plugin_options;
   bool satc = false;           // -fspill-translation=satc
   std::string bodies;          // -fspill-bodies: 1 or 2; empty: the plugin's default
   uint64_t globals_bytes = 0;  // globals of that size and more are spilled; 0: none
 };
 
-// Of -fspill-globals without a size: as for what libraries allocate, and for mmap.
+// The size that -fspill-globals means without =SIZE: as for allocations of libraries, and for mmap.
 constexpr uint64_t kGlobalsBytes = 64 << 10;
 
 void refuse(Parsed& parsed, std::string message) {
@@ -191,14 +191,14 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
   return true;
 }
 
-// The last target counts. `option`: as it was given, with the target.
+// The last target on the command line counts. `option`: the option as it was given, with its value.
 void inspect_target(std::string option, std::string_view target, Parsed& parsed) {
   const bool fits = (target.starts_with("x86_64") || target.starts_with("amd64")) &&
                     target.find("linux") != std::string_view::npos && !target.ends_with("x32");
   parsed.foreign = fits ? "" : std::move(option);
 }
 
-// `names`: of sanitizers, between commas.
+// `names`: of sanitizers, separated by commas.
 void inspect_sanitizers(std::string_view names, bool are_asked_for, Parsed& parsed) {
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
@@ -210,7 +210,7 @@ void inspect_sanitizers(std::string_view names, bool are_asked_for, Parsed& pars
   }
 }
 
-// Only what changes spillcc's own decisions; a later option overrides an earlier one as in clang.
+// Looks only at options of clang that spillcc's decisions depend on; a later one overrides an earlier one, as in clang.
 void inspect_option(std::string_view argument, Parsed& parsed) {
   if (argument.starts_with("-fsanitize=") || argument.starts_with("-fno-sanitize=")) {
     inspect_sanitizers(argument.substr(argument.find('=') + 1), argument.starts_with("-fsanitize="), parsed);
@@ -298,14 +298,15 @@ Parsed parse(const std::vector<std::string>& arguments) {
       if (argument.starts_with("-x")) inspect_value("-x", std::string_view(argument).substr(2), parsed);
     }
   }
-  // clang links a shared library then; whatever else -static does to it is clang's.
+  // With -shared clang links a shared library, also with -static.
   if (parsed.shared) parsed.static_link.clear();
   return parsed;
 }
 
 bool instruments(const Parsed& parsed) { return parsed.spill || !parsed.persist.empty(); }
 
-// What does not go together. To be asked when all arguments are known: a later one takes an earlier one back.
+// Refuses options that cannot be combined. Called after all arguments are parsed, since a later one may cancel an
+// earlier one.
 void refuse_combinations(Parsed& parsed) {
   if (!instruments(parsed)) return;
   const std::string without = parsed.spill ? "-fno-spill" : "-fno-spill-persist";
@@ -338,22 +339,22 @@ void refuse_combinations(Parsed& parsed) {
                        ": -fspill-persist has a shared library only; leave one of the two options out");
 }
 
-// Of a path the last part counts.
+// `linker`: a name or a path; of a path the last part counts.
 bool names_lld(std::string_view linker) {
   return linker.substr(linker.rfind('/') + 1).find("lld") != std::string_view::npos;
 }
 
 bool links_by_lld(const Parsed& parsed) { return names_lld(parsed.linker) || names_lld(parsed.linker_path); }
 
-// The option that chose the linker; empty: clang does.
+// The option that chose the linker; empty: no option, so clang chooses.
 std::string linker_option(const Parsed& parsed) {
   if (!parsed.linker_path.empty()) return "--ld-path=" + parsed.linker_path;
   return parsed.linker.empty() ? "" : "-fuse-ld=" + parsed.linker;
 }
 
-// What brings the runtimes into a link.
+// The arguments that link the runtimes.
 std::vector<std::string> runtime_arguments(const Parsed& parsed, const std::string& libraries) {
-  // The runtime needs functions of libm, which C programs do not name.
+  // The runtime calls functions of libm, and C programs may be linked without -lm.
   if (!parsed.static_link.empty())
     return {"@" + libraries + "/spillway-static.options", libraries + "/spillway-static.o", "-lm"};
   std::vector<std::string> words = {"--push-state", "--no-as-needed"};
@@ -365,7 +366,7 @@ std::vector<std::string> runtime_arguments(const Parsed& parsed, const std::stri
   return result;
 }
 
-// The plugin's options: those given as they are, and what others say.
+// The plugin's options: those that were given (-mllvm -spill-...), then those that spillcc's own options stand for.
 std::string plugin_options(const Parsed& parsed) {
   std::string result = parsed.plugin_options;
   if (parsed.spill && parsed.globals_bytes != 0)
@@ -389,12 +390,13 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
       parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
   std::vector<std::string> result = {"--start-no-unused-arguments"};
   if (parsed.spill) result.insert(result.end(), {"-cxx-isystem", toolchain.libraries + "/spillway-c++"});
-  // What headers of ours lead to must be hidden before the linker sees it.
+  // With LTO the plugin runs in the linker, but the functions that our headers have objects compile must be hidden
+  // before the linker resolves symbols.
   if (!parsed.lto)
     result.push_back("-fpass-plugin=" + toolchain.plugin);
   else if (parsed.spill)
     result.push_back("-fpass-plugin=" + toolchain.libraries + "/libspillway-hide.so");
-  // Why lld is needed, if it is. It optimises what becomes one object, too.
+  // Why lld is needed; empty: it is not. With LTO it is needed for -r, too: the objects are optimised then.
   const std::string why = parsed.lto           ? "link-time optimisation"
                           : parsed.relocatable ? ""
                                                : parsed.static_link;
@@ -407,10 +409,10 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
                              (parsed.lto ? "-flto" : parsed.static_link));
     }
     result.insert(result.end(), {"-Xlinker", "--load-pass-plugin=" + toolchain.plugin});
-    // ThinLTO's back ends leave the plugin out of what they do not optimise.
+    // ThinLTO's back ends do not run the plugin at -O0.
     if (parsed.thin_lto && parsed.unoptimised) result.insert(result.end(), {"-Xlinker", "--lto-O1"});
   }
-  // libtool names all libraries itself, and the C library too.
+  // libtool gives -nostdlib and then names all libraries itself: -lc tells that the runtime is wanted.
   if (links && !parsed.relocatable && (!parsed.no_runtime || parsed.names_c_library)) {
     const std::vector<std::string> runtime = runtime_arguments(parsed, toolchain.libraries);
     result.insert(result.end(), runtime.begin(), runtime.end());

@@ -2,15 +2,16 @@
 // be tested without running anything.
 //
 //   compile, no LTO    the plugin instruments in the compiler, after optimisation
-//   compile, C++       the same, and headers of ours stand before some of libstdc++'s (instantiated.tcc.in)
-//   compile, LTO       bitcode is instrumented when it is linked; what the headers lead to is hidden here already,
-//                      by a plugin that does nothing else
+//   compile, C++       the same, and our versions of some of libstdc++'s headers are found first
+//                      (instantiated.tcc.in)
+//   compile, LTO       nothing is instrumented yet: the linker does it. The functions that our headers have objects
+//                      compile are hidden now (compiler/module/Hide.h), by a plugin that does only this
 //   link               the runtime comes first, so that its symbols precede the C library's; lld, whenever
 //                      it is the linker, gets the plugin for whatever bitcode it meets
-//   link, -static      the runtime as one object, and the linker options that lead the C library's callers
+//   link, -static      the runtime as one object, and the linker options that redirect calls of the C library
 //                      to it (src/spill/static); lld
-//   -fspill-persist    the same plugin and, when linking, a runtime of its own beside the other; with -fno-spill
-//                      instead of it, and nothing of the rest: neither our headers nor what is hidden for them
+//   -fspill-persist    the same plugin, and a second runtime is linked. With -fno-spill only that runtime is linked,
+//                      our headers are not used, and nothing is hidden
 //
 // Everything else is passed on as it came.
 #pragma once

@@ -63,13 +63,13 @@ TEST(CommandLine, LinksOnlyWhenClangWould) {
   EXPECT_FALSE(links_runtime(planned({"-x", "c-header", "a.txt", "-o", "a.pch"})));
   EXPECT_FALSE(links_runtime(planned({"a.hpp"})));
   EXPECT_FALSE(links_runtime(planned({"-xc", "-x", "none", "a.h"})));
-  EXPECT_TRUE(links_runtime(planned({"-x", "c", "a.h"})));  // a program, as clang has it
+  EXPECT_TRUE(links_runtime(planned({"-x", "c", "a.h"})));  // -x overrides the name: a program
   EXPECT_TRUE(links_runtime(planned({"-Wl,--version"})));
   EXPECT_TRUE(links_runtime(planned({"-x", "c", "-"})));
   EXPECT_TRUE(links_runtime(planned({"-shared", "a.o", "-o", "a.so"})));
   EXPECT_FALSE(links_runtime(planned({"-nostdlib", "a.o"})));
   EXPECT_TRUE(
-      links_runtime(planned({"-shared", "-nostdlib", "crti.o", "a.o", "-lstdc++", "-lc"})));  // libtool's
+      links_runtime(planned({"-shared", "-nostdlib", "crti.o", "a.o", "-lstdc++", "-lc"})));  // by libtool
 }
 
 TEST(CommandLine, RuntimePrecedesTheProgramsLibraries) {
@@ -94,7 +94,7 @@ TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
        {Words{"-flto=thin", "-O0", "-O2", "a.o"}, {"-flto=thin", "a.o"}, {"-flto", "-O0", "a.o"}})
     EXPECT_FALSE(has(planned(optimised), "--lto-O1"));
   EXPECT_TRUE(instruments_at_link(planned({"-fuse-ld=lld", "a.o"})));
-  // What becomes one object is optimised then, and never again.
+  // -r optimises the objects that it joins, and later links do not.
   const Words object = planned({"-flto", "-r", "a.o", "b.o"});
   EXPECT_TRUE(instruments_at_link(object) && has(object, "-fuse-ld=lld") && has(object, "-r"));
   EXPECT_FALSE(links_runtime(object));
@@ -200,7 +200,7 @@ TEST(CommandLine, PersistsWithoutSpilling) {
   EXPECT_EQ(options({"-fno-spill", "-fspill-persist", "-fspill-globals", "a.c"}),
             "-spill-persist=flush -spill-translate=0 ");
   EXPECT_EQ(planned({"-fno-spill", "-fspill-persist", "-fno-spill-persist", "a.c"}), Words{"a.c"});
-  // Bitcode is left to the linker: there is nothing to hide.
+  // The linker instruments bitcode, and without spilling nothing is hidden.
   const Words compile = planned({"-fno-spill", "-fspill-persist", "-flto", "-c", "a.c"});
   EXPECT_FALSE(instruments(compile) || has(compile, "-fpass-plugin=/lib/libspillway-hide.so"));
   const Words link = planned({"-fno-spill", "-fspill-persist", "-flto=thin", "-O0", "a.o"});

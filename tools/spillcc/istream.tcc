@@ -1,7 +1,8 @@
-// Stands before libstdc++'s header of this name where spillcc compiles C++, for the reason that instantiated.tcc.in
-// gives: reading a word or a line makes a string grow, and the library holds that compiled for char and wchar_t
-// (basic_string.h declares it). Each object has its own here, which do what the standard says of them ([istream.formatted.reqmts],
-// [istream.unformatted], [string.io]) and take whole runs from the buffer.
+// With spillcc, C++ code includes this header instead of libstdc++'s header of the same name, which it includes in turn.
+// Reading a word or a line makes a string grow. The library contains these functions compiled for char and wchar_t
+// (basic_string.h declares them), so that the string would be plain memory (instantiated.tcc.in). Here each object
+// compiles its own. They do what the standard says ([istream.formatted.reqmts], [istream.unformatted], [string.io]),
+// and take many characters at a time from the stream's buffer.
 #pragma GCC system_header
 #include_next <bits/istream.tcc>
 #if _GLIBCXX_USE_CXX11_ABI && !defined _SPILLWAY_ISTREAM_TCC
@@ -12,7 +13,7 @@ namespace std _GLIBCXX_VISIBILITY(default)
 {
 _GLIBCXX_BEGIN_NAMESPACE_VERSION
 
-  // A buffer's characters that are there to be read, which only classes derived from it see.
+  // The characters that a stream buffer has ready to be read. Only classes derived from it have access to them.
   template<typename _CharT>
     struct __spillway_area : basic_streambuf<_CharT>
     {
@@ -20,7 +21,7 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
       _S_begin(const basic_streambuf<_CharT>* __buffer)
       { return (__buffer->*(&__spillway_area::gptr))(); }
 
-      // How many, up to so many, and as many as gbump takes.
+      // How many there are; at most `__most`, and at most what gbump's argument can hold.
       static size_t
       _S_count(const basic_streambuf<_CharT>* __buffer, size_t __most)
       {
@@ -34,7 +35,7 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
       { (__buffer->*(&__spillway_area::gbump))(static_cast<int>(__count)); }
     };
 
-  // What is read: a line, which ends at a delimiter that is taken too,
+  // What __spillway_read reads: a line. It ends at a delimiter, which is extracted but not stored.
   template<typename _CharT>
     struct __spillway_line
     {
@@ -75,7 +76,7 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
       }
     };
 
-  // or a word, which ends at white space or with the stream's width.
+  // What __spillway_read reads: a word. It ends at white space, or when it has as many characters as the stream's width.
   struct __spillway_word
   {
     const ctype<char>* _M_classes;
@@ -107,8 +108,8 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
     }
   };
 
-  // Appends what comes before the run's end to the string and returns why it stopped: the character of the end, the end of
-  // the file, or any other after the most.
+  // Appends characters to the string until the line or word ends. Returns the next character: one that ends it, end of
+  // file, or any other if the string has reached its greatest length.
   template<typename _CharT, typename _Run>
     typename char_traits<_CharT>::int_type
     __spillway_append(basic_streambuf<_CharT>* __buffer, basic_string<_CharT>& __string, const _Run& __run)

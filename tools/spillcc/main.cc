@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kWrongInput = 2;
-// The kernel takes a quarter of the stack limit, 2 MiB by default, of which the environment has its share. One argument is 128 KiB at most.
+// The kernel limits arguments and environment together to a quarter of the stack limit, 2 MiB by default, and each
+// argument to 128 KiB.
 constexpr size_t kMaxArgumentBytes = 1 << 20;
 constexpr size_t kMaxOneArgumentBytes = 128 << 10;
 constexpr size_t kSpareBytes = 16 << 10;  // for clang's own name, and SPILLWAY_COMPILER_OPTIONS
@@ -49,7 +50,7 @@ std::string quoted(const std::string& argument) {
   return result + "\"\n";
 }
 
-// As the kernel counts: with a pointer to each text.
+// How many bytes arguments may take beside the environment. As in the kernel, each string counts with a pointer to it.
 size_t room_for_arguments() {
   size_t taken = kSpareBytes;
   for (char** variable = environ; *variable != nullptr; ++variable)
@@ -58,7 +59,8 @@ size_t room_for_arguments() {
   return std::min(kMaxArgumentBytes, whole - std::min(whole, taken));
 }
 
-// Moves arguments that the kernel would not take into an unnamed response file that clang inherits.
+// If the arguments are too long for the kernel, replaces them by a response file: an unnamed one that clang inherits.
+// Returns false if it cannot be written.
 bool shorten(std::vector<std::string>& arguments) {
   size_t bytes = 0, longest = 0;
   for (const std::string& argument : arguments) {
@@ -103,7 +105,7 @@ int main(int argc, char** argv) {
   }
   auto planned = spillcc::plan(spillcc::expand_response_files(given), toolchain);
   if (!planned) return fail(name, planned.error());
-  // What clang or the linker would miss in words of their own.
+  // Our own message for a missing file, instead of clang's or the linker's.
   for (const std::string& file :
        {toolchain.plugin, toolchain.libraries + "/libspillway-hide.so",
         toolchain.libraries + "/spillway-static.o", toolchain.libraries + "/libspillway_persist.so"}) {

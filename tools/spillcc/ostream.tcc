@@ -1,8 +1,8 @@
-// Stands before libstdc++'s header of this name where spillcc compiles C++. What is written to a stream goes to a buffer
-// that the library holds compiled, which would read a string in spilled memory by the fault path: so it gets a copy, on the
-// stack. A long one is read by the fault path, a fault a page: it stays one call of the buffer's, which may be one message,
-// or one system call. All that inserts strings comes here (bits/ostream_insert.h, which instantiated.tcc.in has each
-// object instantiate).
+// With spillcc, C++ code includes this header instead of libstdc++'s header of the same name, which it includes in turn.
+// Streams write to stream buffers, whose code is compiled in the library: it would read a string in spilled memory by the
+// fault path. So it gets a copy on the stack. A long string is not copied, and each of its pages may fault: it must be
+// passed in one call, which may be one message, or one system call. All functions that insert strings call this one
+// (bits/ostream_insert.h, which each object compiles, see instantiated.tcc.in).
 #pragma GCC system_header
 #include_next <bits/ostream.tcc>
 #if _GLIBCXX_USE_CXX11_ABI && !defined _SPILLWAY_OSTREAM_TCC

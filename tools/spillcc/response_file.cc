@@ -18,7 +18,7 @@ void expand(const std::string& argument, int depth, std::vector<std::string>& re
     const std::string path = argument.substr(1);
     std::ifstream file(path, std::ios::binary);
     std::error_code error;
-    // A directory can be opened, and not be read.
+    // Opening a directory succeeds; only reading it fails.
     if (file && !std::filesystem::is_directory(path, error)) {
       const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
       for (const std::string& inner : tokenize(text)) expand(inner, depth + 1, result);
