@@ -52,18 +52,19 @@ def _covered(all_papers, results, failed):
 
 
 def _curves(figure, results):
-    """A picture of each of the figure's plots that has lines in these results."""
-    pictures = []
+    """A picture of each of the figure's plots that has lines in these results; and {benchmark: patterns of the cases that are in one}."""
+    pictures, in_one = [], {}
     for drawn in figure.get("plots", []):
         series = papers.curves_of(drawn, results[drawn["benchmark"]]) if drawn["benchmark"] in results else {}
         if series:
+            in_one.setdefault(drawn["benchmark"], []).extend(drawn["cases"])
             pictures.append(plot.curves(figure["name"], drawn.get("title", ""), drawn["x"], series, y_name=drawn["y"], logarithmic=drawn.get("logarithmic", "")))
-    return pictures
+    return pictures, in_one
 
 
-def _bars(name, rows):
-    """Of a figure's rows, if they have ratios; of as many as the page shows."""
-    shown = rows[:TABLE_ROWS]
+def _bars(name, rows, in_curves):
+    """Of a figure's rows, if they have ratios; of as many as the page shows. in_curves: patterns of cases that need none."""
+    shown = [row for row in rows[:TABLE_ROWS] if "case" in row and not papers.fits(row["case"], in_curves)]
     series = {column: [row.get(column) for row in shown] for column in _columns(shown) if column.endswith("ratio")}
     return plot.bars(name, "ratios of the rows below", [row["case"] for row in shown], series) if series else ""
 
@@ -126,10 +127,10 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
             out += [f"<h3>{html.escape(figure['name'])} <small class='{state}'>{state}</small></h3>", f"<p>It shows {_words(figure['shows'])}.</p>", f"<p class=found>The paper: {_words(figure['found'])}.</p>",
                     f"<p>Here: {_words(figure['note'])}</p>"]
             out += [f"<p class=missing>{html.escape(reason)}</p>"] if reason else []
-            curves = _curves(figure, results)
+            curves, in_curves = _curves(figure, results)
             out += curves
             for benchmark, rows in tables:
-                out += [] if curves else [_bars(figure["name"], rows)]
+                out.append(_bars(figure["name"], rows, in_curves.get(benchmark, [])))
                 out.append(f'<details><summary>{len(rows)} rows of {benchmark}</summary>{_html_table(rows, most=TABLE_ROWS)}<a href="#{benchmark}">all of {benchmark}</a></details>')
     for name in names:
         out.append(f'<h2 id="{name}">{name}</h2>')

@@ -17,7 +17,7 @@ from variants import BODIES
 DOC = """\
 RocksDB from Debian's source package under a load like mixgraph (83 % gets, 14 % puts, 3 % short scans; `bench/rocksdb/mix.h`), with memory for so many percent of the
 tables. Operations a second of all threads, more is better. `ours`: plain tables over mapped files, compiled by spillcc with one body of each function, the instrumented one. The peer: natively, tables of blocks, past
-the page cache into RocksDB's own block cache of as much memory. `mmap_ratio`: over plain tables natively, in a control group with as much memory, maps read page by page; `native_ratio`: the
+the page cache into RocksDB's own block cache of as much memory. `mmap`, `mmap_ratio`: plain tables natively, in a control group with as much memory, maps read page by page, and over these; `native_ratio`: the
 same without a limit. `cpu_us`: CPU time of an operation, over the peer's (`cpu_ratio`) and over plain tables natively (`native_cpu_ratio`). `misses`: pages that ours loaded or zero-filled for an operation.
 `size`: bytes of executable code, RocksDB's and the load's.
 """
@@ -215,7 +215,7 @@ def _row(case, rates, cpu, counted, operations):
     ratios = {side: [ours / theirs for ours, theirs in zip(rates["ours"], rates[side])] for side in rates if side != "ours"}
     cpu_ratios = {name: median([ours / theirs for ours, theirs in zip(cpu["ours"], cpu[side])]) for name, side in (("cpu_ratio", "block"), ("native_cpu_ratio", "native"))}
     row = row_of(case, rates["ours"], rates["block"], "operations/s", bodies=1)
-    row.update({f"{side}_ratio": median(own) for side, own in ratios.items() if side != "block"})
+    row.update({side: median(rates[side]) for side in ("mmap",) if side in rates} | {f"{side}_ratio": median(own) for side, own in ratios.items() if side != "block"})
     return {**row, "cpu_us": median(cpu["ours"]), **cpu_ratios, "misses": counted["cache"]["misses"] / operations, "evictions": counted["cache"]["evictions"], "file_maps": counted["spill"]["file_maps"]}
 
 

@@ -15,6 +15,7 @@ import bench as driver
 import claims
 import everything
 import kept
+import overview
 import papers
 import report
 from lockstep import Failure
@@ -106,10 +107,21 @@ class Runs(Case):
             self.assertIn(words, text)
         # Of each benchmark, and of each figure that was measured: bars of one, and curves of the other, which has several points.
         self.assertEqual(page.count("<svg "), 3 + 2)
+        self.assertEqual(page.count("ratios of the rows below"), 1)
         written = (self.folder / "report.md").read_text()
         self.assertIn("### Figure 1: measured", written)
         for text in (page, written):
             self.assertIn("Of 4 figures and tables of the papers: 1 measured, 1 simulated, 1 not measured, 1 missing.", text)
+
+    def test_rows_that_are_in_no_curve_have_bars(self):
+        [plotted] = FIGURES[0]["figure"][1]["plots"]
+        figure = FIGURES[0]["figure"][1] | {"plots": [plotted, plotted | {"cases": ["zram/*"]}]}
+        rows = [{"case": case, "ours": 1.0, "peer": 2.0, "ratio": 0.5} for case in ("disk/1", "disk/4", "zram/1", "resident")]
+        pictures, in_curves = overview._curves(figure, {"switch": result(rows)})
+        self.assertEqual((len(pictures), in_curves), (1, {"switch": ["disk/*"]}))
+        bars = overview._bars("Figure 2", rows, in_curves["switch"])
+        self.assertEqual([row["case"] for row in rows if f">{row['case']}<" in bars], ["zram/1", "resident"])
+        self.assertEqual(overview._bars("Figure 2", rows[:2] + [{"figure": "best", "value": 2.0}], in_curves["switch"]), "")
 
     def test_the_front_pages_claims_come_first(self):
         self.run_all()
