@@ -40,8 +40,8 @@ class Plan:
         if not quick:
             self.cases += [(record, 256, many, count, False) for record in RECORDS for many in LARGE for count in threads]
         self.cases += [(16, 512, thousands[-1], count, True) for count in threads]
-        # Of records, buckets, thousands and threads.
-        self.of_figures = ((16,), BUCKETS, (20, 80), threads) if quick else (RECORDS, BUCKETS, THOUSANDS, threads)
+        # Of records, buckets, thousands, threads, and thousands of large tables.
+        self.of_figures = ((16,), BUCKETS, (20, 80), threads, ()) if quick else (RECORDS, BUCKETS, THOUSANDS, threads, LARGE)
 
 
 def _name(case):
@@ -56,7 +56,7 @@ def _choice(case, told, peer):
     record, bucket, many, _, _ = case
     return {"case": _name(case), "chosen": told["chosen"], "seconds": told["choosing_seconds"], "over_best": min(times.values()) / chosen,
             "over_direct": times["direct"] / chosen, "over_peer": peer / chosen,
-            "is_large": many * 1000 * bucket > LARGE_TABLE * told["cache_bytes"]}
+            "cache_bytes": told["cache_bytes"], "is_large": many * 1000 * bucket > LARGE_TABLE * told["cache_bytes"]}
 
 
 def _summary(choices):
@@ -176,6 +176,9 @@ def run(context):
     summary |= batch_figures.summarise(figure_rows) | batch_colouring.summarise(colouring_rows)
     bars = engines.bars(wanted) if wanted else _misses_bars(misses_rows) if misses else {}
     bars["more"] = pictures + more
-    return {"parameters": {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick},
+    parameters = {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick}
+    if engines.choices:
+        parameters["measured_cache_bytes"] = median([choice["cache_bytes"] for choice in engines.choices])
+    return {"parameters": parameters,
             "rows": rows, "choices": engines.choices, "summary": summary, "notes": colouring.notes,
             "parts": {"misses": "misses of the last-level cache, simulated", **batch_figures.PARTS, **batch_colouring.PARTS}}, bars

@@ -18,7 +18,7 @@ PARTS = {
     "figure4.9": "misses of an update, all factors, simulated",
     "table4.5": "cycles of an update of a thread by its misses, a line through all sizes of tables",
 }
-MIDDLE_RECORD, LARGE_BUCKET = 16, 512
+MIDDLE_RECORD, MIDDLE_BUCKET, LARGE_BUCKET = 16, 256, 512
 CELLS = {"few_large": 1024, "medium": 512, "many_small": 256}  # bytes of a cache-bucket
 COST_BUCKETS = (64, 128, 256, 384, 512)
 
@@ -46,8 +46,8 @@ def _over(name, ours, others):
 
 
 class Figures:
-    def __init__(self, measured, records, buckets, thousands, threads):
-        self.measured, self.records, self.buckets, self.thousands, self.threads = measured, records, buckets, thousands, threads
+    def __init__(self, measured, records, buckets, thousands, threads, large):
+        self.measured, self.records, self.buckets, self.thousands, self.threads, self.large = measured, records, buckets, thousands, threads, large
         self.points = {}  # of table 4.5
 
     def cases(self):
@@ -72,7 +72,7 @@ class Figures:
         for threads in self.threads:
             for bucket in COST_BUCKETS:
                 add(f"figure4.4/{bucket}/{threads}", self.cost, MIDDLE_RECORD, bucket, middle, threads)
-        for record, bucket, many in curve:
+        for record, bucket, many in curve + [(MIDDLE_RECORD, MIDDLE_BUCKET, many) for many in self.large]:
             add(f"figure4.5/{bucket}/{many}k", self.throughput, record, bucket, many, 1)
         for name in ("figure4.6", "figure4.7"):
             for record, bucket, many in curve:
@@ -178,7 +178,7 @@ def _curved(title, name, rows):
             if name == "figure4.7":
                 add(f"{first} bytes, equation 3.4", int(last.removesuffix("k")), row["model"])
     x_name = "bytes of a bucket" if name == "figure4.4" else "thousand buckets"
-    return plot.curves(title, "", x_name, series, y_name="cycles of an update" if name == "figure4.4" else "times the baseline's")
+    return plot.curves(title, "", x_name, series, y_name="cycles of an update" if name == "figure4.4" else "times the baseline's", logarithmic="x" if name == "figure4.5" else "")
 
 
 def _scattered(title, points):
