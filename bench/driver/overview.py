@@ -127,6 +127,7 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
             out += [f"<h3>{html.escape(figure['name'])} <small class='{state}'>{state}</small></h3>", f"<p>It shows {_words(figure['shows'])}.</p>", f"<p class=found>The paper: {_words(figure['found'])}.</p>",
                     f"<p>Here: {_words(figure['note'])}</p>"]
             out += [f"<p class=missing>{html.escape(reason)}</p>"] if reason else []
+            out += [f"<p>Note: {html.escape(note)}.</p>" for note in papers.notes_of(figure, results)]
             curves, in_curves = _curves(figure, results)
             out += curves
             for benchmark, rows in tables:
@@ -158,6 +159,7 @@ def _markdown(run, names, results, failed, claimed, covered, counts):
         lines += [f"## {paper['title']} ({paper['where']})", ""]
         for figure, state, tables, reason in figures:
             lines += [f"### {figure['name']}: {state}", "", f"It shows {figure['shows']}.", "", f"The paper: {figure['found']}.", "", f"Here: {figure['note']}", "", *([reason, ""] if reason else [])]
+            lines += [line for note in papers.notes_of(figure, results) for line in (f"Note: {note}.", "")]
             for benchmark, rows in tables:
                 lines += [f"Of [{benchmark}]({benchmark}.md):", "", *_markdown_table(rows), ""]
     lines += ["## Benchmarks", ""]

@@ -83,6 +83,21 @@ def state(figure, results, failed):
     return (how if tables else "missing"), tables, "; ".join(reasons)
 
 
+def notes_of(figure, results):
+    """What the figure's benchmarks note of its cases ("CASE: text"), those with the same text together, and what they note of no case."""
+    noted = {}
+    for source in figure.get("from", []):
+        result = results.get(source["benchmark"], {})
+        cases = {row["case"] for row in result.get("rows", [])}
+        for note in map(str, result.get("notes", [])):
+            case, _, text = note.partition(": ")
+            if case not in cases:
+                noted.setdefault(note, {})
+            elif fits(case, source["cases"]):
+                noted.setdefault(text, {})[case] = None
+    return [f"{', '.join(found)}: {text}" if found else text for text, found in noted.items()]
+
+
 def counted(entries):
     """How many figures and tables of a paper are in each state, of [(name of an entry, its state)]: numbers of the text and what is beside a figure are none. 5a is of figure 5."""
     states = {}

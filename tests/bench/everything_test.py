@@ -113,6 +113,21 @@ class Runs(Case):
         for text in (page, written):
             self.assertIn("Of 4 figures and tables of the papers: 1 measured, 1 simulated, 1 not measured, 1 missing.", text)
 
+    def test_figures_have_the_notes_of_their_cases(self):
+        def measure(name, made_by):
+            made = {**result([{"case": case, "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.0, "unit": "s"} for case in ("disk/1", "disk/2", "ram/1")]), "name": name, "made_by": made_by}
+            made["notes"] = ["no swap here", "disk/1: <killed>", "ram/1: slow", "disk/2: <killed>"] if name == "sort" else []
+            report.write(self.folder, made, EXPLAINED, {"title": name, "subtitle": "", "cases": ["disk/1"], "series": {"x": [0.5]}})
+
+        self.measure = measure
+        self.run_all()
+        first, second = (self.folder / "report.md").read_text().partition("### Figure 1: measured\n")[2].split("### Figure 2: simulated\n")
+        self.assertIn("\nNote: no swap here.\n\nNote: disk/1, disk/2: <killed>.\n", first)
+        self.assertNotIn("slow", first + second)
+        page = (self.folder / "report.html").read_text().partition("Figure 1 <small")[2].partition("Figure 2 <small")[0]
+        self.assertIn("<p>Note: disk/1, disk/2: &lt;killed&gt;.</p>", page)
+        self.assertNotIn("slow", page)
+
     def test_rows_that_are_in_no_curve_have_bars(self):
         [plotted] = FIGURES[0]["figure"][1]["plots"]
         figure = FIGURES[0]["figure"][1] | {"plots": [plotted, plotted | {"cases": ["zram/*"]}]}
