@@ -2,12 +2,13 @@
 import json
 import pathlib
 
-from lockstep import Failure, Programs, row_of, take_turns
+from lockstep import Failure, Programs, median, row_of, spread, take_turns
 
 DOC = """\
 Millions of operations for a second of CPU time on the key-value store's index (ours) and on libcuckoo's map (peer), both with
 their locks: more is better. `lookup` takes 64 keys at a time on ours, `lookup_one`
-one, and `lookup_grown` as many as `lookup`, in a table that has grown. `insert` begins with an empty table, `insert_sized` with one of the final size. `latency` is of single inserts, with
+one, and `lookup_grown` as many as `lookup`, in a table that has grown. `insert` begins with an empty table, `insert_sized` with one of the final size; `sized_ratio` is ours of `insert` over the peer of
+`insert_sized`. `latency` is of single inserts, with
 growth and, as its peer, without; `memory` the bytes for a key beside those of an entry alone.
 """
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv_index"
@@ -22,6 +23,7 @@ KEYS, QUICK_KEYS = (10_000_000, 50_000_000), (1_000_000,)
 MEMORY_KEYS, QUICK_MEMORY_KEYS = 80_000_000, 2_000_000
 THREADS = (1, 2)
 ENTRY_BYTES = 8
+SIZED_PEER = "sized peer"
 
 
 class Contest:
@@ -47,9 +49,12 @@ class Contest:
         return answer
 
     def answers(self, case, keys, threads, pairs):
-        """A list of answers for each program, in turns."""
+        """A list of answers for each program, in turns; beside inserts into tables that grow also those of SIZED_PEER, whose need not."""
         self.context.progress(f"kv-index: {case}, {keys:,} keys, {threads} threads")
-        return take_turns(self.programs, lambda name: self.run(name, case, keys, threads), pairs, CASE_SECONDS)
+        sides = {name: (name, case) for name in self.programs}
+        if case == "insert":
+            sides[SIZED_PEER] = ("peer", "insert_sized")
+        return take_turns(sides, lambda side: self.run(*sides[side], keys, threads), pairs, CASE_SECONDS)
 
 
 def _size(keys):
@@ -61,6 +66,10 @@ def _throughput(contest, case, keys, threads, pairs, summary):
     rates = {name: [1000 * keys / answer["cpu_ns"] for answer in own] for name, own in answers.items()}
     name = f"{case}/{_size(keys)}/{threads}"
     rows = [row_of(name, rates["ours"], rates["peer"], "M/s")]
+    if SIZED_PEER in rates:
+        ratios = [own / theirs for own, theirs in zip(rates["ours"], rates[SIZED_PEER])]
+        rows[0].update({"sized_peer": median(rates[SIZED_PEER]), "sized_ratio": median(ratios), "sized_spread": spread(ratios)})
+        summary[f"{name}_sized_ratio"] = rows[0]["sized_ratio"]
     summary[f"{name}_per_us"] = rows[0]["ours"]
     summary[f"{name}_ratio"] = rows[0]["ratio"]
     if case == "insert" and threads == 1:

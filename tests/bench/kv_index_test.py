@@ -4,6 +4,7 @@
 Times are never looked at.
 """
 import json
+import types
 import unittest
 
 from bench_case import LIBEXEC, Case, assert_refused, run_in
@@ -26,6 +27,17 @@ class KvIndex(Case):
 
     def test_ours_does_what_it_is_asked(self):
         self.check_cases(self.OURS)
+
+    def test_inserts_that_grow_are_beside_both_kinds_of_map(self):
+        contest = kv_index.Contest.__new__(kv_index.Contest)
+        contest.context, contest.programs = types.SimpleNamespace(progress=lambda text: None), {"ours": None, "peer": None}
+        ns = {("ours", "insert"): 300, ("peer", "insert"): 600, ("peer", "insert_sized"): 200, ("ours", "lookup"): 100, ("peer", "lookup"): 200}
+        contest.run = lambda name, case, keys, threads: {"cpu_ns": ns[name, case] * keys, "bytes": 10 * keys}
+        summary = {}
+        for case in ("insert", "lookup"):
+            row = kv_index._throughput(contest, case, 10_000_000, 2, 3, summary)[0]
+            self.assertEqual((row["pairs"], round(row["ratio"], 6), "sized_ratio" in row), (3, 2, case == "insert"))
+        self.assertAlmostEqual(summary["insert/10M/2_sized_ratio"], 2 / 3)
 
     def test_latency_and_memory(self):
         growing, sized = (json.loads(run_in(self.folder, self.OURS, case, 200_000, 1).stdout) for case in ("latency", "latency_sized"))

@@ -54,6 +54,7 @@ MUTATIONS = [
     of("what the disk costs is beside a peer on the disk", "server", ("bench/driver/server.py", '"disk_over_memcached": ("ours on disk", "memcached")', '"disk_over_memcached": ("ours on disk", "extstore")')),
     of("simulated cores do any number of gets", "kv", ("bench/driver/kv_drives.py", "        heapq.heapreplace(free_cores, begun + core_us)\n", "")),
     of("simulated cores pay nothing for the kernel's part of a get", "kv", ("bench/driver/kv_drives.py", 'f"cores_{backend}": case for', 'f"cores_{backend}": self.busiest for')),
+    of("the map that was told its size is one that grows", "kv_index", ("bench/driver/kv_index.py", '("peer", "insert_sized")', '("peer", "insert")')),
     of("fio reads from more than ours does", "kv", ("bench/driver/kv_contest.py", 'if operation == "get" else None)', "if False else None)")),
     of("fio's latency is that of its slower way", "kv", ("bench/driver/kv_contest.py", '"peer_p50_us": middle(best, "p50_us")', '"peer_p50_us": min(middle(side, "p50_us") for side in peers)')),
     of("sizes of cache-buckets are measured one after the other", "batch", ("bench/driver/batch_load.py", "for cell in in_turn(cells, turn):", "for cell in cells:")),
