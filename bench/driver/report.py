@@ -27,6 +27,12 @@ def _text(path):
         return ""
 
 
+def last_level_cache(folder=pathlib.Path("/sys/devices/system/cpu/cpu0/cache")):
+    """Its size in the system's words, "" where it does not tell."""
+    found = {_text(index / "level"): _text(index / "size") for index in folder.glob("index*")}
+    return found.get(max(found, default=""), "")
+
+
 def load():
     return [round(value, 2) for value in os.getloadavg()]
 
@@ -36,6 +42,7 @@ def machine():
     return {
         "cpu": _first("/proc/cpuinfo", "model name"),
         "cores": len(os.sched_getaffinity(0)),
+        "last_level_cache": last_level_cache(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": platform.release(),
         "transparent_huge_pages": _text("/sys/kernel/mm/transparent_hugepage/enabled"),

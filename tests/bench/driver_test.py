@@ -183,6 +183,15 @@ class Figures(Case):
         self.assertEqual(report.table(rows), ["| case | ours | ratio | unit | pairs | swap_ratio |", "|---|--:|--:|---|--:|--:|",
                                               "| resident |  | 1.5 | s |  |  |", "| disk |  | 2 | s | 3 | 2 |", "| zram | 1 |  |  |  | 4 |"])
 
+    def test_the_last_level_cache_is_among_the_facts_of_a_machine(self):
+        self.assertEqual(report.last_level_cache(self.folder), "")
+        for index, level, size in ((0, "1", "48K"), (1, "3", "15M"), (2, "2", "2048K")):
+            (self.folder / f"index{index}").mkdir()
+            (self.folder / f"index{index}" / "level").write_text(level + "\n")
+            (self.folder / f"index{index}" / "size").write_text(size + "\n")
+        self.assertEqual(report.last_level_cache(self.folder), "15M")
+        self.assertEqual(report.machine()["last_level_cache"], report.last_level_cache())
+
     def test_a_spread_of_one_pair_is_none(self):
         rows = [{"spread": spread, **pairs} for spread, pairs in ((0.0, {"pairs": 1}), (0.0, {}), (0.0, {"pairs": 2}), (0.25, {}), ("", {"pairs": 1}))]
         self.assertEqual([report.shown(row, "spread") for row in rows], ["–", "–", "0", "0.25", ""])

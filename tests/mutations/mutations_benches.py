@@ -42,6 +42,7 @@ MUTATIONS = [
     of("a figure is measured though one of its tables is not", "everything", (PAPERS, "if reasons and figure", "if False and figure")),
     of("what is beside a figure makes it measured", "everything", (PAPERS, 'r"(Figure|Tables?)', 'r"(?i:Beside )?(?i:Figure|Tables?)')),
     of("the spread of another ratio stands beside one", "everything", (PAPERS, 'column.removesuffix("ratio") + "spread"', '"spread"')),
+    of("the last-level cache of a machine is its first level", "driver", (REPORT, "found.get(max(found", "found.get(min(found")),
     of("a single pair has no spread at all", "driver", (REPORT, ' and row.get("pairs", 1) == 1 else figure(value)', " and False else figure(value)")),
     of("lines of several programs are one", "everything", (PAPERS, "if len({name[at] for name in names}) > 1]", "if False]")),
     of("a figure has notes of other figures' cases", "everything", (PAPERS, "            elif fits(case, source", "            elif True or fits(case, source")),
