@@ -11,7 +11,7 @@ from server_process import CLIENT_CPU, ServerProcess, cpus, free_port
 DOC = """\
 Operations a second of YCSB's core workloads (site.ycsb:core 0.17.0): A reads and updates alike, B reads 95 of 100, C reads, F reads or reads, changes and
 writes, D reads what was inserted last and inserts 5 of 100; keys by Zipf's law but for D. A record is one value of 1 KiB, an update writes it whole.
-One CPU is the server's, another one YCSB's, whose 64 threads (of the 256 that a server with 20 cores was measured with) have a connection
+One CPU is the server's, another one YCSB's, whose 64 threads (of the 256 that a server with 10 cores was measured with) have a connection
 each: more is better, but what YCSB itself can do on its CPU bounds it; `cpu_us` is what the server takes for an operation: less is better. `ours`
 speaks the peer's protocol: memcached's or Redis'. `disk`: as many records in a server with a fourth of that memory, beside memcached with all in memory:
 that is no contest, it says what the disk costs. `clients/CASE/THREADS`: A with other numbers of client threads. Our server has on the disk what it has acknowledged, the peers have nothing there. Latencies in microseconds.
