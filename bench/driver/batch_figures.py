@@ -21,6 +21,7 @@ PARTS = {
 MIDDLE_RECORD, MIDDLE_BUCKET, LARGE_BUCKET = 16, 256, 512
 CELLS = {"few_large": 1024, "medium": 512, "many_small": 256}  # bytes of a cache-bucket
 COST_BUCKETS = (64, 128, 256, 384, 512)
+THESIS_MISSES, THESIS_SAVED_PERCENT = (4, 11), (20, 50)  # of the baseline, and by cache-buckets, as the hardware counts them, with the middle record (section 4.12)
 
 
 def regress(points):
@@ -201,6 +202,10 @@ def summarise(rows):
         for key, column in (("throughput", "ratio"), ("throughput_direct", "direct_ratio")):
             ratios = [row[column] for row in of["figure4.8"]]
             summary |= {f"{key}_ratio_most": max(ratios), f"{key}_ratio_least": min(ratios)}
+    if of["figure4.6"]:
+        ranges = {"thesis_baseline_misses": THESIS_MISSES, "simulated_baseline_misses": [row["peer"] for row in of["figure4.6"]],
+                  "thesis_misses_saved_percent": THESIS_SAVED_PERCENT, "simulated_misses_saved_percent": [100 * (1 - row["ratio"]) for row in of["figure4.6"]]}
+        summary |= {f"{key}_{end}": of_range(values) for key, values in ranges.items() for end, of_range in (("least", min), ("most", max))}
     if of["figure4.9"]:
         summary |= {"misses_ratio_least": min(row["ratio"] for row in of["figure4.9"])}
     if of["figure4.7"]:

@@ -232,6 +232,12 @@ class Figures(Case):
         self.assertAlmostEqual(summary["figure4.7_misses_over_model"], 2)
         self.assertEqual(batch_figures.summarise([]), {})
 
+    def test_simulated_misses_are_beside_those_of_the_thesis(self):
+        summary = batch_figures.summarise(self.rows("figure4.6"))
+        self.assertEqual(summary, {"thesis_baseline_misses_least": 4, "thesis_baseline_misses_most": 11, "simulated_baseline_misses_least": 2, "simulated_baseline_misses_most": 8,
+                                   "thesis_misses_saved_percent_least": 20, "thesis_misses_saved_percent_most": 50, "simulated_misses_saved_percent_least": 50,
+                                   "simulated_misses_saved_percent_most": 50})
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

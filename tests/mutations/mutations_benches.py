@@ -59,6 +59,7 @@ MUTATIONS = [
     of("fio reads from more than ours does", "kv", ("bench/driver/kv_contest.py", 'if operation == "get" else None)', "if False else None)")),
     of("fio's latency is that of its slower way", "kv", ("bench/driver/kv_contest.py", '"peer_p50_us": middle(best, "p50_us")', '"peer_p50_us": min(middle(side, "p50_us") for side in peers)')),
     of("sizes of cache-buckets are measured one after the other", "batch", ("bench/driver/batch_load.py", "for cell in in_turn(cells, turn):", "for cell in cells:")),
+    of("misses that are saved are those that are left", "batch", ("bench/driver/batch_figures.py", '[100 * (1 - row["ratio"]) for row', '[100 * row["peer"] for row')),
     of("cache-buckets are over another search than is said", "batch", ("bench/driver/batch_figures.py", '"M/s"), **_over(DIRECT, ours, direct)}', '"M/s"), **_over(DIRECT, ours, peer)}')),
     of("throughput by threads is over the most threads", "persist", ("bench/driver/persist_model.py", "own, rates[1], UNIT)", "own, rates[count], UNIT)")),
     of("a claim is measured in another unit", "everything", (CLAIMS, 'part.get("scale", 1) * value', "value")),
