@@ -15,7 +15,7 @@ pread under the same memory limit, and beside the same file mapped (`mmap_ratio`
 two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better. `nodes`: one thread's queue of requests
 to a cache in parts, as on a machine with so many memory nodes, over one part; `messages` are those of a request that went to a server, there
 and back. `btree`: keys are looked up in a B+-tree: `search` many at a time, over one thread, both through the page cache; `read` and
-`update` beside pread as `zipf`.
+`update` beside pread as `zipf`, `eleventh` as `read` with memory for an eleventh of the data.
 """
 MIB = 1 << 20
 PAGE_BYTES = 4096
@@ -57,6 +57,8 @@ class Plan:
         self.more_readers = [4] if quick else [4, 12]
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
         self.profile_kinds = ["read", "update"]
+        # 2 GB for the 22 of the paper's load. (set-associative page cache, figure 6)
+        self.eleventh_memory_bytes = self.data_bytes // 11 // MIB * MIB
         self.nodes = [2, 4, 8]
         self.pairs = context.pairs or (2 if quick else 3)
         self.case_seconds = 15
@@ -86,6 +88,10 @@ class Plan:
     def profile_cases(self, device):
         """As zipf_cases()."""
         return [(f"btree/{device}/{kind}/{threads}", kind, threads) for kind in self.profile_kinds for threads in self.zipf_threads]
+
+    def eleventh_cases(self, device):
+        """As zipf_cases()."""
+        return [(f"btree/{device}/eleventh/{threads}", "read", threads) for threads in self.zipf_threads]
 
 
 class Contest:
@@ -327,10 +333,10 @@ class Run:
         group.forbid_swap()
         return group
 
-    def limited(self, places, cases, own=(), **settings):
-        """Cases beside pread, by Zipf's law, under the same memory limit, and beside a map if there is a fourth place. `own`: settings of ours only."""
+    def limited(self, places, cases, memory_bytes, own=(), **settings):
+        """Cases beside pread, by Zipf's law, under the memory limit of a cache of so many bytes, and beside a map if there is a fourth place. `own`: settings of ours only."""
         plan, rows = self.plan, []
-        limit_bytes = self.limit_bytes(plan.zipf_memory_bytes)
+        limit_bytes = self.limit_bytes(memory_bytes)
         with Cleanup() as cleanup:
             contest = Contest(self.load, plan, cleanup)
             for side, place in zip(("cache", "pread", "pread_random", "mmap"), places):
@@ -338,7 +344,7 @@ class Run:
                     group = self.group_of(cleanup, side, place, limit_bytes)
                 except Unavailable as reason:
                     return [], [f"nothing of {cases[0][0]} and the like: no memory limit can be set here ({reason})"]
-                more = {**settings, "memory": plan.zipf_memory_bytes, **dict(own)} if side == "cache" else settings
+                more = {**settings, "memory": memory_bytes, **dict(own)} if side == "cache" else settings
                 contest.start(side, side, f"file:{place}" if side == "cache" else place, plan.data_bytes, group, theta=plan.theta, **more)
             settled = None
             for name, kind, threads in cases:
@@ -352,11 +358,11 @@ class Run:
             contest.finish()
         return rows, []
 
-    def profiles(self, device, cases):
+    def profiles(self, device, cases, memory_bytes):
         with Cleanup() as cleanup:
             places = [self.place_of(device, cleanup, f"tree{i}", self.plan.data_bytes, value=self.plan.profile_bytes) for i in range(3)]
             # With a server, which writes changed pages back before their frames are needed, as the kernel's threads do for pread.
-            return self.limited(places, cases, own={"nodes": 1}, value=self.plan.profile_bytes)
+            return self.limited(places, cases, memory_bytes, own={"nodes": 1}, value=self.plan.profile_bytes)
 
     def search(self, device, cases):
         """Many lookups in a tree at a time, by tasks or by a queue with a server, beside those of one thread, of the same cache."""
@@ -378,9 +384,9 @@ class Run:
     def on(self, device):
         plan = self.plan
         cold = {by: self.wanted(plan.cold_cases(device, by)) for by in plan.cold_depths}
-        zipf, search, profiles = map(self.wanted, (plan.zipf_cases(device), plan.search_cases(device), plan.profile_cases(device)))
+        zipf, search, profiles, eleventh = map(self.wanted, (plan.zipf_cases(device), plan.search_cases(device), plan.profile_cases(device), plan.eleventh_cases(device)))
         of_places = [case for cases in (*cold.values(), zipf) for case in cases]
-        if not of_places and not search and not profiles:
+        if not of_places and not search and not profiles and not eleventh:
             return
         if device == "zram" and why_no_zram():
             self.notes.append(f"nothing on zram: {why_no_zram()}")
@@ -390,9 +396,10 @@ class Run:
             places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(count)]
             for by, cases in cold.items():
                 self.together(cases, lambda missing: self.cold(device, places, by, missing))
-            self.together(zipf, lambda missing: self.limited(places, missing))
+            self.together(zipf, lambda missing: self.limited(places, missing, plan.zipf_memory_bytes))
         self.together(search, lambda missing: self.search(device, missing))
-        self.together(profiles, lambda missing: self.profiles(device, missing))
+        self.together(profiles, lambda missing: self.profiles(device, missing, plan.zipf_memory_bytes))
+        self.together(eleventh, lambda missing: self.profiles(device, missing, plan.eleventh_memory_bytes))
 
 
 def summarise(rows):
@@ -430,7 +437,7 @@ def run(context):
         raise Failure("pagecache has no such case; they begin with hot/, nodes/, and cold/, zipf/ and btree/ with disk/ or zram/", 2)
     result = {
         "parameters": {"hot_bytes": plan.hot_bytes, "hot_memory_bytes": HOT_ROOM * plan.hot_bytes, "data_bytes": plan.data_bytes,
-                       "cold_memory_bytes": plan.cold_memory_bytes, "zipf_memory_bytes": plan.zipf_memory_bytes, "theta": plan.theta,
+                       "cold_memory_bytes": plan.cold_memory_bytes, "zipf_memory_bytes": plan.zipf_memory_bytes, "eleventh_memory_bytes": plan.eleventh_memory_bytes, "theta": plan.theta,
                        "search_bytes": plan.search_bytes, "search_memory_bytes": plan.search_memory_bytes, "profile_bytes": plan.profile_bytes,
                        "slack_bytes": SLACK_BYTES, "pairs": plan.pairs, "case_seconds": plan.case_seconds, "window_seconds": plan.window_seconds,
                        "storage": str(context.storage), "quick": context.quick},

@@ -10,6 +10,7 @@ import unittest.mock
 
 from bench_case import HANG_SECONDS, LIBEXEC, Case, assert_refused, run_in
 
+import cases
 import devices
 import lockstep
 import pagecache
@@ -148,12 +149,15 @@ class PageCache(Case):
         self.assertEqual((threads["read"], threads["update"]), ([1, 2, 4, 12], [1, 2]))
 
     def test_maps_are_beside_blocks_and_not_beside_trees(self):
+        started, limits = [], []
+
         class Contest:
             def __init__(self, *_):
                 self.running = {}
 
             def start(self, side, *_, **settings):
                 self.running[side] = settings
+                started.append(settings.get("memory"))
 
             def turns(self, sides, *_):
                 return {side: [{"requests": {"cache": 60, "pread": 20, "pread_random": 30, "mmap": 40}[side], "seconds": 1.0, "cpu_us": 1.0, "reads": 0.5, "writes": 0.0}] for side in sides}
@@ -162,11 +166,26 @@ class PageCache(Case):
 
         run = pagecache.Run.__new__(pagecache.Run)
         run.context = types.SimpleNamespace(progress=lambda text: None, say=lambda text: None)
-        run.load, run.plan, run.limit_bytes, run.group_of = None, pagecache.Plan(types.SimpleNamespace(quick=True, pairs=1)), lambda cache_bytes: 1 << 20, lambda *_: None
+        run.load, run.plan, run.limit_bytes, run.group_of = None, pagecache.Plan(types.SimpleNamespace(quick=True, pairs=1)), lambda cache_bytes: limits.append(cache_bytes) or 1 << 20, lambda *_: None
         with unittest.mock.patch.object(pagecache, "Contest", Contest):
-            [[zipf], _], [[tree], _] = (run.limited(places, [(name, "read", 1)]) for places, name in (("abcd", "zipf/disk/1"), ("abc", "btree/disk/read/1")))
+            [[zipf], _], [[tree], _] = (run.limited(places, [(name, "read", 1)], memory_bytes) for places, name, memory_bytes in (("abcd", "zipf/disk/1", 1000), ("abc", "btree/disk/read/1", 2000)))
         self.assertEqual((zipf["best_peer"], zipf["ratio"], zipf["mmap_ratio"], zipf["mmap"]), ("pread_random", 2, 1.5, 40))
         self.assertEqual((tree["best_peer"], tree["ratio"], "mmap_ratio" in tree), ("pread_random", 2, False))
+        # The cache has so much, the others what the limit leaves them.
+        self.assertEqual((started, limits), ([1000, None, None, None, 2000, None, None], [1000, 2000]))
+
+    def test_profiles_are_read_with_a_quarter_and_with_an_eleventh_in_memory(self):
+        for quick in (False, True):
+            run, taken = pagecache.Run.__new__(pagecache.Run), {}
+            run.context = types.SimpleNamespace(cases=cases.Cases(["btree/disk/eleventh", "btree/disk/read"]), kept=types.SimpleNamespace(missing=list))
+            run.plan = pagecache.Plan(types.SimpleNamespace(quick=quick, pairs=0))
+            run.together = lambda group, measure: group and measure(group)
+            run.profiles = lambda device, group, memory_bytes: taken.update({name: memory_bytes for name, *_ in group})
+            run.on("disk")
+            self.assertEqual(set(taken), {f"btree/disk/{name}/{threads}" for name in ("read", "eleventh") for threads in run.plan.zipf_threads})
+            for name, memory_bytes in taken.items():
+                self.assertEqual(memory_bytes % 4096, 0)
+                self.assertAlmostEqual(run.plan.data_bytes / memory_bytes, 11 if "eleventh" in name else 4, delta=0.4)
 
     def test_a_group_begins_with_nothing_of_its_place_in_memory(self):
         forgotten = []

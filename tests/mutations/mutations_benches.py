@@ -50,6 +50,7 @@ MUTATIONS = [
     of("a curve of one point hides the bars", "everything", (PAPERS, "if len(points) > 1}", "if points}")),
     of("a logarithmic axis begins at nothing", "driver", ("bench/driver/plot.py", "is_logarithmic and min(numbers) > 0", "is_logarithmic")),
     of("the kernel's page cache is beside ours instead of direct I/O", "pagecache", ("bench/driver/pagecache.py", 'zip(rates, answers["direct"])', 'zip(rates, answers["pread"])')),
+    of("an eleventh of the data in memory is a quarter", "pagecache", ("bench/driver/pagecache.py", "missing, plan.eleventh_memory_bytes))", "missing, plan.zipf_memory_bytes))")),
     of("a map is over ours instead of ours over it", "pagecache", ("bench/driver/pagecache.py", "rate_of(ours) / rate for ours, rate in", "rate / rate_of(ours) for ours, rate in")),
     of("a workload that inserts runs before those that do not", "ycsb", ("bench/driver/ycsb.py", "for workload in WORKLOADS for case in CASES}", "for workload in reversed(WORKLOADS) for case in CASES}")),
     of("what the disk costs is beside a peer on the disk", "server", ("bench/driver/server.py", '"disk_over_memcached": ("ours on disk", "memcached")', '"disk_over_memcached": ("ours on disk", "extstore")')),
