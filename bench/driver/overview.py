@@ -62,10 +62,10 @@ def _curves(figure, results):
     return pictures, in_one
 
 
-def _bars(name, rows, in_curves):
+def _bars(name, rows, less, in_curves):
     """Of a figure's rows, if they have ratios; of as many as the page shows. in_curves: patterns of cases that need none."""
     shown = [row for row in rows[:TABLE_ROWS] if "case" in row and not papers.fits(row["case"], in_curves)]
-    series = {column: [row.get(column) for row in shown] for column in _columns(shown) if column.endswith("ratio")}
+    series = {f"{column}: {'less' if column in less else 'more'} is better": [row.get(column) for row in shown] for column in _columns(shown) if column.endswith("ratio")}
     return plot.bars(name, "ratios of the rows below", [row["case"] for row in shown], series) if series else ""
 
 
@@ -130,8 +130,8 @@ def _page(run, names, results, failed, claimed, covered, counts, pictures, expla
             out += [f"<p>Note: {html.escape(note)}.</p>" for note in papers.notes_of(figure, results)]
             curves, in_curves = _curves(figure, results)
             out += curves
-            for benchmark, rows in tables:
-                out.append(_bars(figure["name"], rows, in_curves.get(benchmark, [])))
+            for benchmark, rows, less in tables:
+                out.append(_bars(figure["name"], rows, less, in_curves.get(benchmark, [])))
                 out.append(f'<details><summary>{len(rows)} rows of {benchmark}</summary>{_html_table(rows, most=TABLE_ROWS)}<a href="#{benchmark}">all of {benchmark}</a></details>')
     for name in names:
         out.append(f'<h2 id="{name}">{name}</h2>')
@@ -160,8 +160,8 @@ def _markdown(run, names, results, failed, claimed, covered, counts):
         for figure, state, tables, reason in figures:
             lines += [f"### {figure['name']}: {state}", "", f"It shows {figure['shows']}.", "", f"The paper: {figure['found']}.", "", f"Here: {figure['note']}", "", *([reason, ""] if reason else [])]
             lines += [line for note in papers.notes_of(figure, results) for line in (f"Note: {note}.", "")]
-            for benchmark, rows in tables:
-                lines += [f"Of [{benchmark}]({benchmark}.md):", "", *_markdown_table(rows), ""]
+            for benchmark, rows, less in tables:
+                lines += [f"Of [{benchmark}]({benchmark}.md){'; less is better: ' if less else ''}{', '.join(less)}:", "", *_markdown_table(rows), ""]
     lines += ["## Benchmarks", ""]
     for name in names:
         if name in results:
@@ -176,7 +176,7 @@ def write(folder, run, names, results, failed, all_claims, all_papers, explain):
     covered, counts = _covered(all_papers, results, failed)
     pictures = {name: (folder / f"{name}.svg").read_text() for name in results}
     facts = {**run, "check": _check(claimed) if is_check else None, "failed": failed, "claims": claimed, "figures": dict(sum(counts, collections.Counter())), "summary": {name: result["summary"] for name, result in results.items()},
-             "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows in tables], **({"missing": reason} if reason else {})}
+             "papers": [{"title": paper["title"], "figures": [{"name": figure["name"], "state": state, "from": [{"benchmark": benchmark, "rows": rows} for benchmark, rows, _ in tables], **({"missing": reason} if reason else {})}
                                                              for figure, state, tables, reason in figures]} for paper, figures in covered]}
     report.write_files(folder, "report", {".html": _page(run, names, results, failed, claimed, covered, counts, pictures, explain), ".md": _markdown(run, names, results, failed, claimed, covered, counts),
                                           ".json": json.dumps(facts, indent=2) + "\n"})

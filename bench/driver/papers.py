@@ -7,8 +7,9 @@ A file is a paper: `title`, `where` it was published, its `order` in the report,
     found   what the paper reports
     how     "measured", "measured in part" where something of what it shows is not, "simulated", or "not measured"
     note    how what is measured here differs from it, and what is missing; by which model it is simulated, and at which points that was compared with what was measured
-    from    [{benchmark, cases, columns, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them (spreads of ratios, pairs and units need
-            not be named); and patterns of figures of the benchmark's summary, if it needs any. Not where it is not measured
+    from    [{benchmark, cases, columns, less, summary}]: the rows that show it: patterns of their names, as of a shell, and which columns of them (spreads of ratios, pairs and units need
+            not be named); less: patterns of the ratios of which less is better, more is of others; and patterns of figures of the benchmark's summary, if it needs any. Not where it
+            is not measured
     plots   [{benchmark, cases, part, x, y, lines, title, logarithmic}]: curves, if it has any. Of these cases part `part` of the name, between slashes, is a number, what `x` says, and its
             column of `lines`, {column: label}, a value, what `y` says; other parts tell lines apart. logarithmic: axes, "x", "y" or "xy". Without it the report draws bars of ratios
 """
@@ -40,11 +41,12 @@ def columns_of(source):
 
 
 def tables_of(source, result):
-    """Of one of `from`: the rows that a run left, with their columns as far as they have them; and what is named of the summary. Tables without rows are none."""
+    """Of one of `from`, [(benchmark, rows, names of ratios of which less is better)]: the rows that a run left, with their columns as far as they have them; and what is named of the summary. Tables without rows are none."""
     columns = columns_of(source)
     rows = [{key: row[key] for key in columns if key in row} for row in result["rows"] if fits(row["case"], source["cases"])]
     figures = [{"figure": key, "value": value} for key, value in result["summary"].items() if fits(key, source.get("summary", []))]
-    return [(source["benchmark"], table) for table in (rows, figures) if table]
+    less = [column for column in source["columns"] if column.endswith("ratio") and fits(column, source.get("less", []))]
+    return [(source["benchmark"], table, less) for table in (rows, figures) if table]
 
 
 def curves_of(drawn, result):

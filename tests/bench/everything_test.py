@@ -21,7 +21,7 @@ import report
 from lockstep import Failure
 
 FIGURES = [{"title": "A Paper <on> Tables", "where": "CONF 2020", "order": 1, "figure": [
-    {"name": "Figure 1", "shows": "speed by `size`", "found": "3 times as fast", "how": "measured", "note": "smaller", "from": [{"benchmark": "sort", "cases": ["disk/*"], "columns": ["ratio", "extra"], "summary": ["be*"]}]},
+    {"name": "Figure 1", "shows": "speed by `size`", "found": "3 times as fast", "how": "measured", "note": "smaller", "from": [{"benchmark": "sort", "cases": ["disk/*"], "columns": ["ratio", "extra"], "less": ["*"], "summary": ["be*"]}]},
     {"name": "Figure 2", "shows": "more nodes", "found": "7", "how": "simulated", "note": "a model", "from": [{"benchmark": "switch", "cases": ["*"], "columns": ["ratio"]}],
      "plots": [{"benchmark": "switch", "cases": ["disk/*"], "part": 1, "x": "tasks", "y": "seconds each", "lines": {"ours": "ours", "peer": "theirs"}}]},
     {"name": "Figure 3", "shows": "eight drives", "found": "8", "how": "not measured", "note": "one drive here"},
@@ -110,6 +110,8 @@ class Runs(Case):
         self.assertEqual(page.count("ratios of the rows below"), 1)
         written = (self.folder / "report.md").read_text()
         self.assertIn("### Figure 1: measured", written)
+        self.assertIn("Of [sort](sort.md); less is better: ratio:", written)
+        self.assertIn("Of [switch](switch.md):", written)
         for text in (page, written):
             self.assertIn("Of 4 figures and tables of the papers: 1 measured, 1 simulated, 1 not measured, 1 missing.", text)
 
@@ -134,9 +136,9 @@ class Runs(Case):
         rows = [{"case": case, "ours": 1.0, "peer": 2.0, "ratio": 0.5} for case in ("disk/1", "disk/4", "zram/1", "resident")]
         pictures, in_curves = overview._curves(figure, {"switch": result(rows)})
         self.assertEqual((len(pictures), in_curves), (1, {"switch": ["disk/*"]}))
-        bars = overview._bars("Figure 2", rows, in_curves["switch"])
+        bars = overview._bars("Figure 2", rows, [], in_curves["switch"])
         self.assertEqual([row["case"] for row in rows if f">{row['case']}<" in bars], ["zram/1", "resident"])
-        self.assertEqual(overview._bars("Figure 2", rows[:2] + [{"figure": "best", "value": 2.0}], in_curves["switch"]), "")
+        self.assertEqual(overview._bars("Figure 2", rows[:2] + [{"figure": "best", "value": 2.0}], [], in_curves["switch"]), "")
 
     def test_the_front_pages_claims_come_first(self):
         self.run_all()
@@ -280,8 +282,17 @@ class Papers(unittest.TestCase):
         row = {"case": "a", "ours": 1.0, "peer": 2.0, "ratio": 0.5, "spread": 0.1, "own_ratio": 3.0, "own_spread": 0.2, "cycles": 7, "unit": "s", "pairs": 5}
         for columns, found in ((["own_ratio", "ours"], ["own_ratio", "own_spread", "ours", "pairs", "unit"]), (["ratio", "cycles"], ["ratio", "spread", "cycles", "pairs"]), (["cycles"], ["cycles", "pairs"])):
             source = {"benchmark": "sort", "cases": ["a"], "columns": columns}
-            [(_, rows)] = papers.tables_of(source, {"rows": [row, {"case": "b"}], "summary": {}})
-            self.assertEqual([list(shown) for shown in rows], [["case", *found]])
+            [(_, rows, less)] = papers.tables_of(source, {"rows": [row, {"case": "b"}], "summary": {}})
+            self.assertEqual(([list(shown) for shown in rows], less), ([["case", *found]], []))
+
+    def test_it_is_said_which_of_more_and_less_is_better(self):
+        row = {"case": "a", "ours": 1.0, "ratio": 0.5, "cpu_ratio": 2.0}
+        source = {"benchmark": "sort", "cases": ["a"], "columns": ["ours", "ratio", "cpu_ratio"], "less": ["cpu*", "o*"]}
+        [(_, rows, less)] = papers.tables_of(source, {"rows": [row], "summary": {}})
+        self.assertEqual(less, ["cpu_ratio"])
+        bars = overview._bars("Figure 1", rows, less, [])
+        for label in ("ratio: more is better", "cpu_ratio: less is better"):
+            self.assertIn(f">{label}<", bars)
 
     def test_without_one_of_its_tables_a_figure_is_measured_in_part(self):
         sources = [{"benchmark": name, "cases": ["a"], "columns": ["ratio"]} for name in ("sort", "tasks")]
@@ -313,6 +324,8 @@ class Papers(unittest.TestCase):
                 for source in figure.get("from", []):
                     self.assertIn(source["benchmark"], driver.BENCHMARKS, where)
                     self.assertTrue(source["cases"] and source["columns"], where)
+                    for pattern in source.get("less", []):
+                        self.assertTrue(any(column.endswith("ratio") and papers.fits(column, [pattern]) for column in source["columns"]), where)
                 for drawn in figure.get("plots", []):
                     self.assertLessEqual({"benchmark", "cases", "part", "x", "y", "lines"}, set(drawn), where)
                     self.assertIn(drawn["benchmark"], [source["benchmark"] for source in figure["from"]], where)

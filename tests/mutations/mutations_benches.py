@@ -46,6 +46,7 @@ MUTATIONS = [
     of("a single pair has no spread at all", "driver", (REPORT, ' and row.get("pairs", 1) == 1 else figure(value)', " and False else figure(value)")),
     of("lines of several programs are one", "everything", (PAPERS, "if len({name[at] for name in names}) > 1]", "if False]")),
     of("a figure has notes of other figures' cases", "everything", (PAPERS, "            elif fits(case, source", "            elif True or fits(case, source")),
+    of("of all ratios more is better", "everything", (PAPERS, 'fits(column, source.get("less", []))', "False")),
     of("a curve of some rows hides the bars of the others", "everything", ("bench/driver/overview.py", " and not papers.fits(row", " and not in_curves and not papers.fits(row")),
     of("a curve of one point hides the bars", "everything", (PAPERS, "if len(points) > 1}", "if points}")),
     of("a logarithmic axis begins at nothing", "driver", ("bench/driver/plot.py", "is_logarithmic and min(numbers) > 0", "is_logarithmic")),
