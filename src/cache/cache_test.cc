@@ -17,7 +17,7 @@ constexpr uint64_t kOs = base::kOsPageBytes;
 
 class CacheTest : public WorldTest {
  protected:
-  // What the system has given for frames, whatever the budget believes.
+  // Memory that the OS has given for frames, whatever the budget has counted.
   uint64_t frame_memory_bytes() {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < world->cache->partition_count(); ++i) {
@@ -43,7 +43,7 @@ TEST_F(CacheTest, RefusesParametersThatCannotWork) {
   EXPECT_NE(message({.page_bytes = 4 << 20, .memory_bytes = 1 << 30}).find("page size 4M"),
             std::string::npos);
   EXPECT_NE(message({.page_bytes = 64 << 10, .memory_bytes = 400 << 10}).find("--memory"), std::string::npos);
-  // What the message tells to give is enough.
+  // The budget that the message asks for is enough.
   for (const size_t kib : {4, 64, 1024, 2048}) {
     const size_t bytes = kib << 10;
     const std::string refused = message({.page_bytes = bytes, .memory_bytes = 2 * bytes});
@@ -56,7 +56,7 @@ TEST_F(CacheTest, RefusesParametersThatCannotWork) {
 }
 
 #if !__has_feature(thread_sanitizer)  // it leaves no room for the regions of so large a range
-// Each time what came before the page directory, which has no room, took four terabytes of addresses.
+// There is no room for the page directory; what is mapped before it takes four terabytes of addresses each time.
 TEST_F(CacheTest, WhatCannotBeOpenedLeavesNothingMapped) {
   CacheParameters p = {.range_begin = kRangeBegin,
                        .range_bytes = uint64_t{1} << 61,
@@ -92,20 +92,20 @@ TEST_F(CacheTest, FullStorageIsReportedLosesNothingAndEndsWhenRoomIsMade) {
   }
 }
 
-// While one page in memory can leave without a write, full storage is no reason to give up.
+// As long as one page in memory can leave without a write, full storage is no reason to give up.
 TEST_F(CacheTest, FullStorageIsNoErrorWhileAnythingElseCanLeave) {
   open({.frame_count = 256, .range_pages = 1024, .storage_pages = 64});
   for (uint64_t page = 0; page < 64; ++page) write(page, 'x');
   evict();
-  // All but a few frames are full of pages that have no place to go to.
+  // All but a few frames hold pages for which storage has no place.
   for (uint64_t page = 100; page < 100 + 250; ++page) write(page, 'y');
   for (uint64_t page = 0; page < 64; ++page) ASSERT_EQ(value(page), 'x') << page << ": " << a->error.message;
   for (uint64_t page = 100; page < 100 + 250; ++page) ASSERT_EQ(value(page), 'y') << page;
 }
 
-// Evictions have failed again and again while one page was held; now that page can leave.
+// Evictions have kept failing while one page was held; now that page can leave.
 TEST_F(CacheTest, StorageThatFailedForLongIsNoErrorWhileAnythingElseCanLeave) {
-  // Where the clock's hand stands at the end, so that the page is not always among the first it comes to.
+  // The number decides where the clock's hand ends up, so that the page is not always among the first that it reaches.
   for (const int failures : {100, 103, 106}) {
     open({.frame_count = 64, .range_pages = 128});
     for (uint64_t page = 0; page < 64; ++page) write(page, 'x');
@@ -190,7 +190,7 @@ TEST_F(CacheTest, SparsePagesStayWithinTheBudget) {
   }
 }
 
-// What is read ahead counts too, before the memory is taken.
+// Pages that are read ahead count, too, before they take memory.
 TEST_F(CacheTest, ReadAheadStaysWithinTheBudget) {
   open({.page_bytes = 64 << 10, .range_pages = 256, .read_ahead_pages = 15, .memory_bytes = 4 << 20});
   const Budget& budget = world->cache->budget();
@@ -208,7 +208,7 @@ TEST_F(CacheTest, ReadAheadStaysWithinTheBudget) {
 // The pages of one partition may use up the budget with their tables; another one must still get frames.
 TEST_F(CacheTest, OnePartitionDoesNotStarveAnother) {
   open({.range_pages = 512 * 512, .storage_pages = 2048, .partition_count = 2, .memory_bytes = 1 << 20});
-  // Regions by partition, told apart by whose pool a page's frame is in.
+  // Regions by partition, which is known by the pool that contains a page's frame.
   const auto of_first = [&](uint64_t region) {
     const char* frame = a->translate(world->address(region * 512));
     const Cache::Pool pool = world->cache->pool(0);
@@ -240,7 +240,7 @@ TEST_F(CacheTest, OnePartitionDoesNotStarveAnother) {
   }
 }
 
-// What else takes of the budget leaves a few large pages to whoever needs several at once.
+// Whatever else takes up the budget, a few large pages remain for code that needs several at once.
 TEST_F(CacheTest, AFewFramesRemainWhateverElseTakesTheBudget) {
   open({.page_bytes = 64 << 10, .range_pages = 256, .storage_pages = 256, .memory_bytes = 1 << 20});
   ASSERT_EQ(world->cache->frame_count(), 15u);
@@ -266,7 +266,7 @@ TEST_F(CacheTest, FramesWithinTheBudgetAreFewerWithAllElseThatIsCharged) {
   EXPECT_GE(cache.frames_within_budget(), all - 16);
 }
 
-// Work in the background ends when the reason for it ends.
+// Background work ends when there is no reason for it any more.
 TEST_F(CacheTest, BackgroundWorkStopsOnceTheBudgetIsKept) {
   open({.range_pages = 64 << 10, .storage_pages = 1024, .memory_bytes = 1 << 20});
   for (uint64_t page = 0; page < 64 << 10; page += 256) ASSERT_TRUE(a->write(world->address(page), "x", 1));

@@ -1,4 +1,4 @@
-// Fork: what a cache does for a child, and what it does as one.
+// Fork: what a cache does for a child, and in a child.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -123,7 +123,7 @@ TEST_F(PlacesFork, GarbageThatWasBeingDiscardedIsOnlyFreeLater) {
   EXPECT_EQ(take_all().size(), Places::kRunPlaces);
 }
 
-// The child's own come from elsewhere, and the parent has them when it is over, and its own child too.
+// A child takes places from extents of its own, and the parent gets these when the child and its own child have ended.
 TEST_F(PlacesFork, AChildOwnsOnlyWhatItTakes) {
   const PlaceId inherited = places.take(PageId{0}, base::kNoPlace);
   places.before_fork();
@@ -164,7 +164,7 @@ TEST_F(PlacesFork, AChildOwnsOnlyWhatItTakes) {
     places.give_back_extent(run);
   EXPECT_GT(extents, 0u);
   take_all();
-  // What the grandchild's extent was discarded for is lost with the child, which did not give it back.
+  // The grandchild's extent, which the child took to discard, is lost with the child, which did not give it back.
   EXPECT_GE(places.used_count() + 64, kLimit);
 }
 
@@ -176,7 +176,7 @@ TEST_F(PlacesFork, AProcessThatWasNotMadeKeepsNothing) {
   EXPECT_TRUE(places.may_overwrite(place));
 }
 
-// Without a descriptor for it: as long as the one before.
+// A child for which there is no descriptor counts as alive as long as the one before it.
 TEST_F(PlacesFork, AChildThatCannotBeWatchedLivesAsLongAsTheNewestOne) {
   const PlaceId place = places.take(PageId{0}, PlaceId{0});
   places.before_fork();
@@ -221,7 +221,7 @@ TEST_F(PlacesFork, AChildThatWasCollectedIsOver) {
   EXPECT_TRUE(places.last_child_is_over());
 }
 
-// The process that was to discard an extent is killed: it is not lost.
+// A process is killed while it discards an extent: the extent is not lost.
 TEST_F(PlacesFork, AnExtentThatWasBeingDiscardedComesBack) {
   places.before_fork();
   Child child([&] {
@@ -306,7 +306,7 @@ class CacheFork : public WorldTest {
   void share_all() {
     for (int step = 0; step < 5000; ++step) world->cache->share_step(*a->lane);
   }
-  // The page in the memory file that code which is not instrumented would be given.
+  // The page's value in the memory file, as uninstrumented code would be given it.
   char value_in_file(uint64_t page) {
     auto pinned = world->cache->pin_shared(PageId{page}, *a->lane);
     EXPECT_TRUE(pinned.has_value());
@@ -355,7 +355,7 @@ TEST_F(CacheFork, BothGoOnWithTheirOwnFrames) {
   }
 }
 
-// Also a frame that is stored to before and after it gets its own memory.
+// Even those of a frame that is stored to before and after it gets memory of its own.
 TEST_F(CacheFork, SharedFramesKeepTheirContent) {
   for (const bool lives : {false, true}) {
     open({.frame_count = 200, .range_pages = 150});
@@ -424,7 +424,7 @@ TEST_F(CacheFork, WhatIsOnStorageForAChildStaysThere) {
   EXPECT_TRUE(holds('f'));
 }
 
-// A part of a page changed: all of it goes to the new place.
+// Only a part of the page has changed, but all of it is written to the new place.
 TEST_F(CacheFork, APageThatChangedInPartMovesAsAWhole) {
   open({.page_bytes = 16384});
   write_and_evict(3, 'x');
@@ -460,12 +460,12 @@ TEST_F(CacheFork, StorageThatIsFullOfSnapshotsIsFullUntilTheChildEnds) {
   EXPECT_EQ(base::statistics.cache_snapshots_ended.get() - ended_before, 1u) << "whoever looked";
 }
 
-// What other threads had begun when the child was made.
+// Other threads had begun evictions and loads at the time of the fork.
 TEST_F(CacheFork, AChildEndsWhatOthersHadBegun) {
   for (const bool in_write : {false, true}) {
     open({});
     for (uint64_t page = 0; page < 6; ++page) write_and_evict(page, static_cast<char>('a' + page));
-    // Resident and changed, to be written; and one that is loading.
+    // Resident and changed pages, to be written; and one that is loading.
     for (uint64_t page = 0; page < 3; ++page) write(page, static_cast<char>('A' + page));
     a->release_all();
     bool forked = false;
@@ -506,7 +506,7 @@ TEST_F(CacheFork, AChildEndsWhatOthersHadBegun) {
 }
 
 #if !__has_feature(thread_sanitizer)  // whose vfork is fork
-// It stores by this process's addresses, but its descriptors are its own.
+// It shares this process's memory, but has its own descriptors.
 TEST_F(CacheFork, AChildOfVforkOpensNothingForItsParent) {
   open({.frame_count = 256, .range_pages = 256});
   for (uint64_t page = 0; page < 64; ++page) write(page, 'a');
@@ -526,7 +526,7 @@ TEST_F(CacheFork, AChildOfVforkOpensNothingForItsParent) {
 }
 #endif
 
-// Into pinned memory the kernel stores for others by addresses that it has looked up: not while it is lent.
+// The kernel stores to pinned memory for other threads through addresses that it has looked up: such memory must not be lent.
 TEST_F(CacheFork, WaitsForPinsOfOthers) {
   write(3, 'a');
   a->release_all();
@@ -543,7 +543,7 @@ TEST_F(CacheFork, WaitsForPinsOfOthers) {
   other.join();
 }
 
-// The pins of the thread that forks in a handler, when the interrupted call goes on in the child.
+// A thread forks in a signal handler, and the interrupted call, with its pins, continues in the child.
 TEST_F(CacheFork, AChildHasItsThreadsPins) {
   write(3, 'a');
   a->release_all();
@@ -567,7 +567,7 @@ TEST_F(CacheFork, AChildHasItsThreadsPins) {
   world->cache->unpin(PageId{3});
 }
 
-// Before the frame is mapped for others, who would see nothing of what is stored to it afterwards.
+// A fork comes between the pin and the mapping, which would not see what is stored to the frame afterwards.
 TEST_F(CacheFork, AFrameThatWasPinnedToBeMappedIsNotSharedAfterAFork) {
   write(3, 'a');
   a->release_all();
@@ -583,7 +583,7 @@ TEST_F(CacheFork, AFrameThatWasPinnedToBeMappedIsNotSharedAfterAFork) {
   world->cache->unpin(PageId{3});
 }
 
-// The kernel stores to none of it because of that.
+// The kernel does not store there on account of a staying pin.
 TEST_F(CacheFork, APageThatStaysGetsMemoryOfItsOwnWhereItIs) {
   write(3, 'a');
   a->release_all();
@@ -621,7 +621,7 @@ TEST_F(CacheFork, APageThatStaysGetsMemoryOfItsOwnWhereItIs) {
   EXPECT_EQ(value(3), 'b');
 }
 
-// It was mapped elsewhere when one child was made, and is not any more when the next one is, by a handler that interrupts a call.
+// The page was mapped elsewhere at one fork, and is not any more at the next, which a handler makes that interrupts a call.
 TEST_F(CacheFork, APageThatIsKeptNoMoreDoesNotHoldUpAFork) {
   write(3, 'a');
   a->release_all();
@@ -639,7 +639,7 @@ TEST_F(CacheFork, APageThatIsKeptNoMoreDoesNotHoldUpAFork) {
   world->cache->unpin(PageId{3});
 }
 
-// Nobody works in the background.
+// There is no background thread.
 TEST_F(CacheFork, AForkLooksWhichChildrenHaveEnded) {
   for (int n = 0; n < 3; ++n) {
     const uint64_t before = base::statistics.cache_snapshots_ended.get();
@@ -666,7 +666,7 @@ TEST_F(CacheFork, FramesThatWereNeverUsedAreZeros) {
   EXPECT_EQ(world->cache->frames_bytes(), 121 * page_bytes);
 }
 
-// Also those that are used one after the other: the file of before the fork would have a page for each of them, too.
+// Even if they are used one after the other: the memory file from before the fork would have an OS page for each of them, too.
 TEST_F(CacheFork, FramesThatWereNeverUsedTakeMemoryOnce) {
   open({.frame_count = 256, .range_pages = 256});
   write(0, 'a');

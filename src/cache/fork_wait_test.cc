@@ -1,4 +1,4 @@
-// Who needs a page where it can be mapped elsewhere, after a fork, waits for those who pin it.
+// After a fork, a thread that needs a page in a frame that can be mapped elsewhere waits for others' pins.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ForkWaitTest = WorldTest;
 
-// As many changes as there are waits in ten seconds in which nothing changes.
+// There are as many changes as a thread would wait in ten seconds without changes.
 TEST_F(ForkWaitTest, ChangesOfOtherPagesDoNotShortenTheWait) {
   write(3, 'a');
   write(4, 'b');
@@ -26,7 +26,7 @@ TEST_F(ForkWaitTest, ChangesOfOtherPagesDoNotShortenTheWait) {
   world->cache->after_fork_in_parent();
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   ASSERT_TRUE(world->cache->pin(PageId{3}, *a->lane).has_value());
-  // Each look at the page is a hit; so is each pin.
+  // Each time the waiting thread looks at the page is a hit; so is each pin.
   constexpr uint64_t kLooks = 12'000;
   const uint64_t hits = base::statistics.cache_hits.get();
   std::atomic<bool> ended{false};
@@ -37,7 +37,7 @@ TEST_F(ForkWaitTest, ChangesOfOtherPagesDoNotShortenTheWait) {
     EXPECT_TRUE(world->cache->is_shared(PageId{3}));
     world->cache->unpin(PageId{3});
   });
-  // On a slow machine there are fewer: it must not come near ten seconds.
+  // Fewer on a slow machine: the test must stay well below ten seconds.
   const uint64_t until_ns = sys::monotonic_ns() + 3'000'000'000;
   for (uint64_t own = 0; base::statistics.cache_hits.get() - hits < own + kLooks; ++own) {
     if (ended || sys::monotonic_ns() > until_ns) break;

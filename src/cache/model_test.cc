@@ -1,5 +1,5 @@
-// The cache against a model: an array of bytes. One thread, so a seed replays a failure exactly; what other
-// threads could do between the steps of a protocol is done from hooks, at random.
+// The cache compared with a model, an array of bytes. With one thread, so that a seed replays a failure exactly; what
+// other threads could do between the steps of a protocol is done from hooks, at random.
 //
 //   SPILLWAY_TEST_SEEDS=100  how many seeds        SPILLWAY_TEST_SEED=7  begin with this one
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ class Model {
     return random_.one_in(4) ? 1 + random_.below(3 * page_bytes_) : 1 + random_.below(100);
   }
 
-  // Faults are tried again: they must lose nothing.
+  // Retries after injected faults, which must lose nothing.
   char* translate(TestThread& thread, uint64_t offset) {
     for (int tries = 0; tries < 200; ++tries) {
       char* at = thread.translate(kRangeBegin + offset);
@@ -131,7 +131,7 @@ class Model {
       memset(&bytes_[offset], value, piece);
     });
   }
-  // The content on storage comes back after another one was there.
+  // Writes other content, and then again that which is on storage.
   void write_back_and_forth() {
     const uint64_t offset = random_offset();
     char* at = translate(a_, offset);
@@ -164,7 +164,7 @@ class Model {
     auto [page, at] = pins_[random_.below(pins_.size())];
     use(at, index(page) * page_bytes_, page_bytes_);
   }
-  // A translation of the second thread that stands over many steps.
+  // Gives the second thread a translation that it holds over many steps.
   void hold() {
     held_ = nullptr;
     b_.release(1);
@@ -180,7 +180,7 @@ class Model {
     at[i] = bytes_[offset + i] = static_cast<char>(random_.next());
   }
 
-  // A third thread does something in the middle of what the first one does.
+  // A third thread does something in the middle of an operation of the first one.
   void interfere(bool may_discard) {
     if (in_hook_ || !random_.one_in(3)) return;
     in_hook_ = true;
@@ -204,7 +204,7 @@ class Model {
           use_hold();
         break;
       default:
-        // A discard waits for the end of a cleaning: this very thread's.
+        // A discard waits for the end of a cleaning, which here is this thread's own.
         if (!may_discard || being_discarded || cleaning_) break;
         world_.cache->discard(PageId{offset / page_bytes_}, 1, *c_.lane);
         memset(&bytes_[offset / page_bytes_ * page_bytes_], 0, page_bytes_);
@@ -212,7 +212,7 @@ class Model {
     c_.release(0);
     in_hook_ = false;
   }
-  // Not while a page is being read: who touches it would wait for this very thread.
+  // Not while a page is being read: touching it would wait for this thread itself.
   void interfere_with(const Io& io) {
     if (io.operation == Operation::kWrite) interfere(false);
   }

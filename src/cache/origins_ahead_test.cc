@@ -1,4 +1,4 @@
-// Pages that come from elsewhere and are loaded before anybody waits for them (origins.h, load_queue.h).
+// Pages with an origin (origins.h) that are loaded ahead of use (load_queue.h).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr uint64_t kPages = 256;
 
 char letter(uint64_t page) { return static_cast<char>('a' + page % 26); }
 
-// Each page consists of one byte, on a device of its own. read() moves bytes without it.
+// Each page is filled with one byte, also on a device of this object's own. read() does not use that device.
 class DeviceOrigins final : public Origins {
  public:
   DeviceOrigins() {
@@ -66,7 +66,7 @@ class OriginsAheadTest : public WorldTest {
     world->cache->verify();
     b.reset();
     a.reset();
-    world.reset();  // before the origins, whose device its queues are of
+    world.reset();  // before the origins, since it has queues of their device
   }
   void leave() {
     if (queue != nullptr) world->cache->leave_loads(*queue);
@@ -75,7 +75,7 @@ class OriginsAheadTest : public WorldTest {
   void poll() {
     while (queue->under_way_count() > 0) world->cache->poll_loads();
   }
-  // How many of them need nothing more.
+  // Returns how many of the pages need nothing more.
   uint64_t prefetch(uint64_t first, uint64_t count) {
     const uint64_t done = world->cache->prefetch_run(PageId{first}, count, *queue);
     poll();
@@ -141,7 +141,7 @@ TEST_F(OriginsAheadTest, NothingComesThatIsGoneOrIsNotToComeByItself) {
   for (const uint64_t page : {3, 4, 6, 10, 11}) prefetch(page, 1);
   EXPECT_EQ(origins.own.reads, 0u);
   EXPECT_EQ(world->cache->resident_count(), 0u);
-  // A run ends in front of what is not to come.
+  // A run ends before a page that is not to be loaded.
   prefetch(8, 8);
   EXPECT_EQ(world->cache->resident_count(), 2u);
   EXPECT_EQ(value(10), letter(10));
@@ -184,7 +184,7 @@ TEST_F(OriginsAheadTest, TasksWaitForNoRead) {
   EXPECT_EQ(origins.own.reads, 3u);
 }
 
-// Its device came later than the queue.
+// The origins get their device after the queue was opened.
 TEST_F(OriginsAheadTest, AQueueKnowsTheDeviceThatItWasOpenedWith) {
   origins.has_device = false;
   open_with({.frame_count = 64, .range_pages = kPages});
@@ -201,7 +201,7 @@ TEST_F(OriginsAheadTest, AQueueKnowsTheDeviceThatItWasOpenedWith) {
   EXPECT_EQ(value(3), letter(3));
 }
 
-// Who gives pages up waits for what is under way, and no such page comes afterwards.
+// Whoever gives pages up waits for the loads under way, and no such page appears afterwards.
 TEST_F(OriginsAheadTest, PagesThatAreGivenUpWhileTheyAreUnderWay) {
   world->cache->prefetch_run(PageId{0}, 16, *queue);
   for (uint64_t page = 0; page < 16; ++page) origins.kinds[page] = Origins::Kind::kGone;
@@ -213,7 +213,7 @@ TEST_F(OriginsAheadTest, PagesThatAreGivenUpWhileTheyAreUnderWay) {
   EXPECT_EQ(a->error.number, ESTALE);
 }
 
-// Some load ahead, one reads, one stores, pages are given up and come back, and reads fail: nobody sees anything but what is there.
+// Threads load ahead, read and store, pages are given up and come back, and reads fail: nobody sees wrong content.
 TEST_F(OriginsAheadTest, StressWithFailingReads) {
   open_with({.frame_count = 48, .range_pages = kPages});
   origins.own.read_errors_per_million = 100'000;

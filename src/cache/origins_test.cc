@@ -1,4 +1,4 @@
-// Pages that come from elsewhere (origins.h), and that their user gives up (Partition::forget).
+// Pages with an origin (origins.h), and pages that the cache's user gives up (Partition::forget).
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace cache {
 namespace {
 
-// Each page consists of one byte.
+// Each page is filled with one byte.
 class TestOrigins final : public Origins {
  public:
   Kind kind_of(PageId page) override { return kinds[index(page)]; }

@@ -1,4 +1,4 @@
-// Pages that are loaded ahead of use (Cache::prefetch), and how long they stay unused.
+// Pages that are loaded ahead of use (Cache::prefetch), and how long they stay if they are not used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST_F(PrefetchTest, OneReadBringsNoMoreThanItMay) {
   EXPECT_EQ(BegunLoad::most_pages(2 * BegunLoad::kMaxBytes), 1u);
 }
 
-// Two regions may belong to two partitions.
+// Different regions may belong to different partitions.
 TEST_F(PrefetchTest, OneReadEndsWhereARegionDoes) {
   open_with({.frame_count = 128, .range_pages = 1024});
   fill(500, 24);
@@ -106,13 +106,13 @@ TEST_F(PrefetchTest, PagesThatLieCloseToEachOtherComeByOneRead) {
   EXPECT_EQ(queue->under_way_count(), 3u);
   poll();
   EXPECT_EQ(world->device->reads, reads + 3);
-  // With those between them; others do not come.
+  // With the pages between them; no others are loaded.
   for (const uint64_t page : {0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 20}) EXPECT_EQ(value(page), letter(page));
   EXPECT_EQ(world->device->reads, reads + 3);
   for (const uint64_t page : {6, 8, 14, 19, 21}) EXPECT_FALSE(world->resident(page)) << page;
 }
 
-// One that is there is newer than what is on storage.
+// A page that is in memory is newer than what is on storage.
 TEST_F(PrefetchTest, ARunGoesOnBehindAFewPagesThatAreThere) {
   open_with({.frame_count = 128, .range_pages = 256});
   for (const auto& [there, run_count] : std::vector<std::pair<std::vector<uint64_t>, uint64_t>>{
@@ -162,7 +162,7 @@ TEST_F(PrefetchTest, WhatIsThereOrUnderWayOrNowhereIsNotAskedForAgain) {
   EXPECT_EQ(queue->under_way_count(), 0u);
 }
 
-// Page 512 is another region's.
+// Page 512 is in another region.
 TEST_F(PrefetchTest, ARunPassesOverWhatWasNeverWritten) {
   open_with({.frame_count = 64, .range_pages = 1024});
   for (const uint64_t page : {20, 511, 512}) write(page, letter(page));
@@ -187,7 +187,7 @@ TEST_F(PrefetchTest, WhoeverMissesThePageWaitsForItsLoad) {
 
 TEST_F(PrefetchTest, NothingIsEvictedForItAndSomeFramesAreLeft) {
   fill(0, 128);
-  // All frames but a few hold pages.
+  // All but a few frames hold pages.
   for (uint64_t page = 0; page < 60; ++page) EXPECT_EQ(value(page), letter(page));
   const uint64_t evictions = base::statistics.cache_evictions.get();
   std::vector<uint64_t> wanted;

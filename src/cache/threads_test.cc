@@ -1,5 +1,5 @@
-// The cache under several threads: shared counters that all add to, private bytes that each checks against
-// its own model, discards, pins, loads that are begun and ended by anyone, eviction in the background, broken and slow storage.
+// The cache under several threads: shared counters to which all add, private bytes that each compares with its own model,
+// discards, pins, loads that are begun and finished by any thread, background eviction, broken and slow storage.
 //
 //   SPILLWAY_TEST_SECONDS=60  how long each case runs (default 2; 1 under a sanitizer)
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Case {
   bool chaos;
   bool faults;
   uint32_t delay_us_max;
-  bool tight_budget;  // tables and metadata take frames away
+  bool tight_budget;  // so small that tables and metadata displace frames
   uint32_t server_count = 0;
   bool servers_always = false;
   base::PolicyKind policy = base::PolicyKind::kClock;
@@ -144,7 +144,7 @@ class User {
     }
     CHECK(false);
   }
-  // A counter of the shared pages; the translations of the last few stay held.
+  // Adds to a counter in the shared pages; the last few translations stay held.
   void add(uint64_t i, uint32_t slot) {
     char* at = translate(shared_.counter_address(i), slot);
     if (random_.one_in(64)) std::this_thread::yield();
@@ -162,7 +162,7 @@ class User {
     ++added_[i];
     shared_.world.cache->unpin(page);
   }
-  // Of pages that others use, too; who ends them is left to chance.
+  // Begins loads of pages that others use, too; which thread finishes them is left to chance.
   void begin_loads() {
     if (loads_ == nullptr) {
       auto opened = shared_.world.cache->open_loads();
@@ -213,7 +213,7 @@ class User {
       memset(&bytes_[offset], value, piece);
     });
   }
-  // Reads all of it in order, as read-ahead likes it.
+  // Reads all pages in order, so that read-ahead works.
   void sweep() {
     if (!random_.one_in(20)) return;
     for (uint64_t page = 0; page < kPrivatePages; ++page) check(page * shared_.config.page_bytes, 10);

@@ -1,4 +1,4 @@
-// The budget of a cache changes while it is used.
+// The budget of a cache is changed while the cache is used.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ constexpr uint64_t kMib = 1 << 20;
 
 class BudgetTest : public WorldTest {
  protected:
-  // What the background does until nothing is left to do.
+  // Does background work until nothing is left to do.
   void settle() {
     for (uint32_t i = 0; i < 10'000 && world->cache->background_step(*a->lane) > 0; ++i) {
     }
@@ -92,14 +92,14 @@ TEST_F(BudgetTest, WhatCannotBeSaysWhatCan) {
   for (uint64_t page = 0; page < 1024; ++page) ASSERT_EQ(value(page), 'x');
 }
 
-// The nearest number of megabytes is more than there are addresses for.
+// Rounded to the nearest megabyte, the bound would be more than there are addresses for.
 TEST_F(BudgetTest, WhatItCanBeRaisedToIsTold) {
   open({.range_pages = 64, .memory_bytes = 4 * kMib, .most_memory_bytes = 14'000 << 10});
   EXPECT_NE(refusal(14 * kMib).find("can be raised to 13M"), std::string::npos) << refusal(14 * kMib);
   EXPECT_EQ(refusal(13 * kMib), "");
 }
 
-// Nobody works in the background: who misses gives back.
+// There is no background thread: threads that miss give memory back.
 TEST_F(BudgetTest, WithoutBackgroundItIsKeptByThoseWhoMiss) {
   open({.range_pages = 4096, .memory_bytes = 8 * kMib});
   for (uint64_t page = 0; page < 4096; ++page) write(page, 'x');
@@ -138,14 +138,14 @@ TEST_F(BudgetTest, ItGrowsAfterAFork) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0) << WEXITSTATUS(status);
-  // And once more, when the child has ended.
+  // And again when the child has ended.
   while (world->cache->share_step(*a->lane)) {
   }
   for (uint64_t page = 0; page < 4096; ++page) ASSERT_EQ(value(page), page < 1024 ? 'p' : 'q') << page;
   world->cache->verify();
 }
 
-// Whoever works in the background is not told that there is always more to do.
+// The background thread is not told again and again that there is more to do.
 TEST_F(BudgetTest, WhatCannotBeGivenBackAfterAForkIsKept) {
   open({.range_pages = 2048, .memory_bytes = 4 * kMib});
   for (uint64_t page = 0; page < 2048; ++page) write(page, 'x');
@@ -176,7 +176,7 @@ TEST_F(BudgetTest, WhatCannotBeGivenBackAfterAForkIsKept) {
   world->cache->verify();
 }
 
-// Threads that check all they read, while the budget goes up and down.
+// Threads check everything that they read, while the budget goes up and down.
 struct Case {
   const char* name;
   size_t page_bytes;

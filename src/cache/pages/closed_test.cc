@@ -1,4 +1,4 @@
-// Closed OS pages (closed.h): nobody is led to them, and what they hold is kept like everything else.
+// Closed OS pages (closed.h): nobody gets a translation to them, and their content is kept like any other.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ class ClosedTest : public WorldTest {
         EXPECT_GT(entry(page, piece), Table::kDirect) << piece;
     }
   }
-  // Whether the kernel can read the byte, and store to it.
+  // Can the kernel read the byte, and store to it?
   static bool can_read(const char* at) {
     int ends[2];
     EXPECT_EQ(pipe(ends), 0);
@@ -122,7 +122,7 @@ TEST_F(ClosedTest, APageThatIsClosedWhileItIsEvictedStaysClosedWhenItIsRescued) 
   expect_closed(5, 2);
 }
 
-// Nobody may take a page for the one that was cleaned because its entries do not look hot.
+// A page must not count as clean only because its closed entries do not look hot.
 TEST_F(ClosedTest, AStoreBetweenCleaningAndClosingIsWritten) {
   ASSERT_TRUE(world->cache->prepare_cleaning());
   for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, 'x');
@@ -145,7 +145,7 @@ TEST_F(ClosedTest, AStoreBetweenCleaningAndClosingIsWritten) {
   EXPECT_EQ(found, stored);
 }
 
-// The fault path stores to what is closed while the cleaner writes it.
+// The fault path stores to a closed OS page while the cleaner writes it.
 TEST_F(ClosedTest, AStoreByAPinDuringCleaningIsWritten) {
   ASSERT_TRUE(world->cache->prepare_cleaning());
   for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, 'x');
@@ -183,7 +183,7 @@ TEST_F(ClosedTest, AGuardHoldsOffWhoTranslatedBefore) {
   EXPECT_FALSE(can_read(held));
   EXPECT_TRUE(can_read(held - kOs));
   EXPECT_EQ(world->cache->guarded_address(held), world->address(5, kOs + 7));
-  // The cache itself goes on.
+  // The cache itself can still use it.
   for (int i = 0; i < 20; ++i) world->cache->evict(*a->lane);
   EXPECT_FALSE(can_read(held));
   EXPECT_TRUE(open_again(5, 1).guarded);
@@ -202,7 +202,7 @@ TEST_F(ClosedTest, AGuardWaitsForWhoeverLooksAtTheFrame) {
   std::thread other;
   world->holders.on_visited = [&] {
     if (other.joinable() || entry(5, 0) != Table::kLocked) return;
-    // Translates the page, which is being evicted, and is held off then.
+    // Translates the page, which is being evicted: guarding it has to wait.
     char* held = b->translate(world->address(5, kOs));
     EXPECT_TRUE(held != nullptr);
     close(5, 1);
@@ -241,7 +241,7 @@ TEST_F(ClosedTest, AGuardedPageLeavesWithItsContentAndItsFrameCanBeUsed) {
   evict();
   closed.pieces.clear();
   for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), 'x');
-  // The same when it is dropped.
+  // The same if the page is discarded.
   for (uint64_t page = 0; page < 8; ++page) {
     b->translate(world->address(page, 2 * kOs));
     close(page, 2);

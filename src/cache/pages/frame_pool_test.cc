@@ -34,7 +34,7 @@ class FramePoolTest : public testing::Test {
   ~FramePoolTest() override {
     if (opened) pool.close();
   }
-  // A frame that held something and is free again.
+  // Makes a taken frame one that held something and is free again.
   void use(FrameId frame) {
     pool.touch(frame);
     pool.bytes(frame)[0] = 1;
@@ -45,7 +45,7 @@ class FramePoolTest : public testing::Test {
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
 
-  // What of the pool's memory is mapped as large OS pages.
+  // How much of the pool's memory is mapped as large OS pages.
   uint64_t mapped_large_bytes() {
     std::ifstream maps("/proc/self/smaps");
     const auto begin = reinterpret_cast<uint64_t>(pool.bytes(FrameId{0}));
@@ -194,7 +194,7 @@ TEST_F(FramePoolTest, PagesOfARegionGetTheirOwnPositionsInOneBlock) {
   const FrameId other = pool.take(PageId{9 * kBlockFrames + 300}, base::kNoFrame, true);
   EXPECT_EQ(index(other) % kBlockFrames, 300u);
   EXPECT_NE(index(other) / kBlockFrames, index(first) / kBlockFrames);
-  // In any order, far apart.
+  // In any order, and far apart.
   EXPECT_EQ(pool.take(PageId{7 * kBlockFrames + 511}, base::kNoFrame, true), first + 211);
   EXPECT_EQ(pool.take(PageId{7 * kBlockFrames}, base::kNoFrame, true), FrameId{index(first) - 300});
   EXPECT_EQ(pool.take(PageId{9 * kBlockFrames + 299}, base::kNoFrame, true), FrameId{index(other) - 1});
@@ -209,7 +209,7 @@ TEST_F(FramePoolTest, ABlockThatBecameFreeIsGivenToAnotherRegion) {
   pool.give_back(first);
   pool.give_back(second);
   EXPECT_EQ(pool.take(PageId{3 * kBlockFrames + 44}, base::kNoFrame, true), FrameId{44});
-  // Whose block it was.
+  // The region that had the block.
   EXPECT_NE(pool.take(PageId{5 + 40}, base::kNoFrame, true), FrameId{45});
 }
 
@@ -232,7 +232,7 @@ TEST_F(FramePoolTest, GrowsByFramesThatTookNothingBefore) {
   EXPECT_GT(budget.used_bytes(), used + (kAll - kFirst) * sizeof(Frame));
   EXPECT_LT(budget.used_bytes(), used + (kAll - kFirst) * 64);
   EXPECT_EQ(allocated_bytes(), kFirst * base::kOsPageBytes);
-  // The block that was begun already is nobody's; the last one is a region's.
+  // The block that was partly used already belongs to no region; the last one to this page's.
   const FrameId placed = pool.take(PageId{9 * kBlockFrames + 77}, base::kNoFrame, true);
   EXPECT_EQ(index(placed), 2 * kBlockFrames + 77);
   ASSERT_TRUE(seen.insert(index(placed)).second);
@@ -260,7 +260,7 @@ TEST_F(FramePoolTest, ABlockIsTakenAsOneLargePageAndCounted) {
   pool.touch(frame);
   EXPECT_EQ(budget.used_bytes() - empty, large ? sys::kHugePageBytes : base::kOsPageBytes);
   for (size_t i = 0; i < base::kOsPageBytes; ++i) ASSERT_EQ(pool.bytes(frame)[i], 0);
-  // Its frames go one by one.
+  // Its frames are released one by one.
   pool.give_back(frame);
   pool.release_memory(frame);
   EXPECT_EQ(budget.used_bytes() - empty, large ? sys::kHugePageBytes - base::kOsPageBytes : 0);
@@ -286,7 +286,7 @@ TEST_F(FramePoolTest, WatchedFramesOfALargePageKeepTheirContent) {
     pool.bytes(all.back())[7] = static_cast<char>(page % 251);
   }
   ASSERT_TRUE(pool.protect(FrameId{40}, 2));
-  // What is not mapped does not count as untouched, and the large page was taken apart.
+  // Unmapped OS pages do not count as untouched, and the large page was split.
   for (FrameId frame : all) ASSERT_EQ(pool.bytes(frame)[9], 0);
   pool.bytes(FrameId{41})[8] = 1;
   uint64_t untouched[1];
@@ -296,7 +296,7 @@ TEST_F(FramePoolTest, WatchedFramesOfALargePageKeepTheirContent) {
     ASSERT_EQ(pool.bytes(all[page])[7], static_cast<char>(page % 251));
 }
 
-// The kernel has one mapping for the three.
+// The kernel has one mapping for the three frames.
 TEST_F(FramePoolTest, AGuardEndsWhereThereAreNoMoreMappings) {
   open(8);
   for (uint32_t frame = 2; frame < 5; ++frame) pool.guard(FrameId{frame}, 0, sys::Access::kNone);
@@ -317,7 +317,7 @@ TEST_F(FramePoolTest, AGuardEndsWhereThereAreNoMoreMappings) {
   EXPECT_FALSE(pool[FrameId{3}].guarded);
 }
 
-// Random takes and returns against a set, in a pool with blocks and in a small one.
+// Random takes and returns compared with a set, in a pool with blocks and in a small one.
 TEST_F(FramePoolTest, AgreesWithAModelOfBlocks) {
   constexpr uint32_t kFrames = 2 * kBlockFrames + 77;
   open(kFrames, base::kOsPageBytes, true);

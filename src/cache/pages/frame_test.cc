@@ -35,7 +35,7 @@ constexpr NamedEdge kEdges[] = {
     {"done", State::kResident, true, State::kResident, false, [](Frame& f) { return f.done(); }},
 };
 
-// Brings a new frame to the state.
+// Brings a new frame into the state.
 void reach(Frame& frame, State state, bool io) {
   if (state == State::kAbsent) return;
   frame.add();
@@ -110,7 +110,7 @@ TEST(Frame, PinsAreCountedAndSurviveTheEndOfAnIo) {
   frame.lock();
 }
 
-// Of 128 threads, each in a call that has 512 OS pages of one page.
+// 128 threads, each in a call with 512 OS pages of one page.
 TEST(Frame, ManyThreadsInLargeSystemCallsHaveRoomForTheirPins) {
   constexpr uint32_t kPins = 128 * 512;
   Frame frame;

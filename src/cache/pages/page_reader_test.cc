@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kOs = base::kOsPageBytes;
 
-// This process, as another one would read it: by the kernel, whatever its threads do meanwhile.
+// This process, read as another one would read it: through the kernel, whatever its threads do meanwhile.
 class Self : public Outside {
  public:
   explicit Self(TestWorld& world) : world_(world) {}
@@ -46,7 +46,7 @@ class PageReaderTest : public WorldTest {
   ReadResult read(Outside& outside, uint64_t page, uint64_t piece = 0) {
     return read_os_page(world->cache->layout(), world->address(page, piece * kOs), bytes, scratch, outside);
   }
-  // The byte that the page's piece consists of, '?' if of several, '!' if it cannot be read.
+  // The byte with which the page's piece is filled; '?' if there are several, '!' if it cannot be read.
   char seen(Outside& outside, uint64_t page, uint64_t piece = 0) {
     if (read(outside, page, piece) != ReadResult::kDone) return '!';
     return std::string(bytes, kOs) == std::string(kOs, bytes[0]) ? bytes[0] : '?';
@@ -75,7 +75,7 @@ TEST_F(PageReaderTest, FindsPagesInFramesOnStorageAndNowhere) {
       EXPECT_EQ(seen(5, piece), 0);
       EXPECT_EQ(seen(2000, piece), 0);
     }
-    // Nothing came, nothing went.
+    // No page was loaded or evicted.
     EXPECT_EQ(world->cache->resident_count(), frames);
     EXPECT_EQ(world->device->reads, reads);
     EXPECT_FALSE(world->resident(3));
@@ -140,7 +140,7 @@ TEST_F(PageReaderTest, APlaceThatBecameAnothersIsNotBelieved) {
   EXPECT_EQ(seen(self, 3), 0);
 }
 
-// The page goes to a frame and back to its place while it is read there: half of what is read is of before.
+// The page goes to a frame and back to its place while it is read there: half of what is read is the old content.
 TEST_F(PageReaderTest, APlaceThatIsWrittenMeanwhileIsReadAgain) {
   class Torn final : public Self {
    public:
@@ -184,8 +184,8 @@ TEST_F(PageReaderTest, SaysWhatCannotBeRead) {
   EXPECT_EQ(read(restless, 4), ReadResult::kUnsettled);
 }
 
-// Threads count in pages that come and go; each page's other bytes never change. What is read is never torn, another
-// page's, or older than what was read before.
+// Threads count in pages that come and go; each page's other bytes never change. What is read is never torn, never another
+// page's, and never older than what was read before.
 TEST_F(PageReaderTest, NeverReadsWrongBytesWhileThreadsWork) {
   constexpr uint64_t kPages = 48;
   open({.frame_count = 12, .range_pages = kPages, .storage_pages = 3 * kPages});

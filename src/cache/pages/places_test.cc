@@ -42,7 +42,7 @@ TEST(Places, NeighboursGetNeighbouringPlaces) {
     EXPECT_EQ(index(place), index(before) + 1);
     before = place;
   }
-  // A page alone leaves room for the pages around it.
+  // A lone page leaves room for the pages around it.
   EXPECT_EQ(index(places.take(PageId{100}, base::kNoPlace)) % Places::kRunPlaces, 100 % Places::kRunPlaces);
   places.close();
 }
@@ -137,7 +137,7 @@ TEST(Places, RunsAreNeighboursThatNobodyHas) {
   places.close();
 }
 
-// Pages that move for ever, chosen at random: what moving costs in storage, and what it saves in Ios.
+// Randomly chosen pages keep moving: what that costs in storage, and what it saves in Ios.
 TEST(Places, MovingPagesNeedTwiceTheirSizeAndFindRuns) {
   constexpr uint32_t kPages = 20'000;
   constexpr uint32_t kBatch = 64;

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kOs = base::kOsPageBytes;
 constexpr uint64_t kRegionPages = kRegionBytes / kOs;
 
-// Everything may be mapped but single OS pages.
+// Everything may be mapped except single OS pages.
 class TestMappable final : public Mappable {
  public:
   bool find(uint64_t& begin, uint64_t& end) override {
@@ -138,7 +138,7 @@ TEST_F(RegionsTest, EndsWhenThereIsNoRoomForAnother) {
     map_own(region * kRegionPages);
   EXPECT_EQ(mappable.why, RegionsEnd::kMemoryFull);
   EXPECT_GE(world->cache->resident_count(), 2 * kRegionPages);
-  EXPECT_TRUE(is_mapped(0));  // until a page of it is evicted
+  EXPECT_TRUE(is_mapped(0));  // stays until a page of it is evicted
   write(7 * kRegionPages, 'z');
   EXPECT_FALSE(is_mapped(7 * kRegionPages));
 }
@@ -153,7 +153,7 @@ TEST_F(RegionsTest, EndsWhenTheBudgetIsUsedUp) {
   EXPECT_FALSE(map_own(kRegionPages));
 }
 
-// Else the process would soon be refused a mapping that it needs.
+// Otherwise the process would soon be refused mappings that it needs.
 TEST(RegionsAlone, EndWhenThereAreAsManyAsMayBe) {
   Regions regions;
   ASSERT_TRUE(regions.open(8 * kRegionBytes).has_value());
@@ -179,7 +179,7 @@ TEST_F(RegionsTest, EvictionUnmapsTheRegionAfterTheEntriesAreLocked) {
   set_own(kRegionPages + 1, 'b');
   bool looked = false;
   world->holders.on_barrier = [&] {
-    // Before anything is compared: some entries are locked, and nobody reaches the page by its own address.
+    // Before anything is compared: some entries are locked, and the page is not accessible at its own address.
     for (uint64_t page = 0; page < 2 * kRegionPages; ++page)
       if (world->entries[page].load() == Table::kLocked) {
         EXPECT_FALSE(is_mapped(page));
@@ -194,7 +194,7 @@ TEST_F(RegionsTest, EvictionUnmapsTheRegionAfterTheEntriesAreLocked) {
   EXPECT_EQ(value(1), 'a');
   EXPECT_EQ(value(kRegionPages + 1), 'b');
   EXPECT_EQ(value(2), 0);
-  EXPECT_FALSE(map_own(1));  // for good
+  EXPECT_FALSE(map_own(1));  // it stays unmapped
 }
 
 TEST_F(RegionsTest, AnEvictionLeavesOtherRegionsMapped) {
@@ -205,7 +205,7 @@ TEST_F(RegionsTest, AnEvictionLeavesOtherRegionsMapped) {
   EXPECT_NE(is_mapped(0), is_mapped(kRegionPages));
 }
 
-// The kernel has one mapping for the three.
+// The kernel has one mapping for the three regions.
 TEST_F(RegionsTest, ARegionIsUnmappedWhereThereAreNoMoreMappings) {
   for (uint64_t region = 0; region < 3; ++region) {
     ASSERT_TRUE(map_own(region * kRegionPages));
@@ -226,7 +226,7 @@ TEST_F(RegionsTest, ARegionIsUnmappedWhereThereAreNoMoreMappings) {
 }
 
 TEST_F(RegionsTest, WhatIsStoredByItsOwnAddressIsNeverTakenForClean) {
-  // So few are free that it is cleaned.
+  // So few frames are free that pages are cleaned.
   open_regions({.frame_count = 3 * kRegionPages + 256, .range_pages = 8 * kRegionPages});
   for (uint64_t region = 0; region < 3; ++region) ASSERT_TRUE(map_own(region * kRegionPages));
   ASSERT_TRUE(world->cache->prepare_cleaning().has_value());
@@ -263,7 +263,7 @@ TEST_F(RegionsTest, FreedPagesLeaveAndComeBackAtTheirOwnAddress) {
   EXPECT_FALSE(world->resident(3));
   ASSERT_TRUE(map_own(3));
   EXPECT_EQ(*own(3), 0);
-  EXPECT_EQ(*own(2), 0);  // all that is missing came at once
+  EXPECT_EQ(*own(2), 0);  // all missing pages came at once
   set_own(3, 'y');
   EXPECT_EQ(value(3), 'y');
   EXPECT_EQ(*own(7), 'x');
@@ -366,7 +366,7 @@ TEST_F(RegionsTest, MissesThatWouldComeAloneBringRegions) {
   world->cache->unpin(PageId{kRegionPages + 5});
 }
 
-// Threads store by own addresses and by translation, and map what they miss, while others evict, discard and cut.
+// Threads store through pages' own addresses and through translations, and map what they miss, while others evict, discard and cut.
 TEST_F(RegionsTest, ThreadsStoreWhileRegionsComeAndGo) {
   const uint64_t seconds = environment("SPILLWAY_TEST_SECONDS", 1);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
@@ -381,7 +381,7 @@ TEST_F(RegionsTest, ThreadsStoreWhileRegionsComeAndGo) {
     for (uint64_t t = 0; t < kThreads; ++t)
       threads.emplace_back([&, t] {
         TestThread thread(*world, static_cast<uint32_t>(t + 2));
-        // Each has a byte of each page. By its own address where the kernel finds it mapped, else by translation.
+        // Each thread has a byte in each page. It stores at the page's own address if that is mapped, else through a translation.
         std::vector<unsigned char> expected(kPages);
         std::mt19937_64 random(round * 31 + t);
         for (int i = 0; i < 6000; ++i) {

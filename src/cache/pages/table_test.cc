@@ -129,7 +129,7 @@ TEST_F(TableTest, ARegionThatIsUsedAgainBeforeItsTurnStays) {
   expect_entries(PageId{1}, delta(PageId{1}));
   table.clear(PageId{1});
   EXPECT_EQ(budget.used_bytes() / base::kOsPageBytes, Table::kEmptyRegionLimit);
-  // A region that empties again and again takes one place among the empty ones' memory, not sixteen.
+  // A region that becomes empty again and again takes one element of the ring of empty regions, not sixteen.
   for (int i = 0; i < 100; ++i) {
     table.publish(PageId{1}, frame(), Table::Heat::kHot);
     table.clear(PageId{1});

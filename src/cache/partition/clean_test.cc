@@ -1,4 +1,4 @@
-// Cleaning: writing what changed before anybody waits for its frame, and discarding freed storage.
+// Cleaning: writing changed pages before anybody waits for their frames, and discarding freed storage.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,18 +20,18 @@ class CleanTest : public WorldTest {
     open(parameters);
     ASSERT_TRUE(world->cache->prepare_cleaning());
   }
-  // Fills memory with pages 0, 1, ... and lets the clock go round once: all but one or two are cooling then.
+  // Fills memory with pages 0, 1, ... and lets the clock go round once; then all but one or two are cooling.
   void fill_and_cool(char value) {
     for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, value);
     a->release_all();
     world->cache->evict(*a->lane);
   }
   void clean() {
-    // A step looks only near the clock hand: one that finds nothing there is not the last.
+    // A step looks only near the clock's hand, so one that finds nothing need not be the last.
     for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
     world->cache->verify();
   }
-  // A page that is cooling, changed, and has a place on storage where 'x' is.
+  // Returns a page that is cooling, changed, and has a place on storage that holds 'x'.
   uint64_t changed_page() {
     for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, 'x');
     evict();
@@ -57,7 +57,7 @@ class CleanTest : public WorldTest {
     world->device->before_transfer = world->device->after_transfer = nullptr;
     EXPECT_TRUE(acted);
   }
-  // Cleaned one page a batch, in the order of frames: all are under way once, so the first will do.
+  // Pages are cleaned one a batch, in the order of frames: each has its turn, so the first one will do.
   bool frame_has_io(uint64_t page) { return is_cooling(page); }
 };
 
@@ -90,7 +90,7 @@ TEST_F(CleanTest, AChangeAfterCleaningIsNotLost) {
     EXPECT_EQ(a->translate(world->address(page))[kOs - 1], 'z') << page;
 }
 
-// Touched and cooled again: the entry looks as cleaning left it.
+// The page is touched and cooled again, so its entry looks as cleaning left it.
 TEST_F(CleanTest, AChangeThatCooledAgainIsNotLost) {
   for (int round = 0; round < 4; ++round) {
     fill_and_cool('y');
@@ -104,7 +104,7 @@ TEST_F(CleanTest, AChangeThatCooledAgainIsNotLost) {
   }
 }
 
-// Somebody translated before the page cooled and still holds it.
+// A thread translated the page before it was cooled, and still holds it.
 TEST_F(CleanTest, AHeldPageIsNotTakenForVerified) {
   for (uint64_t page = 0; page < 7; ++page) write(page, 'y');
   a->release_all();
@@ -121,7 +121,7 @@ TEST_F(CleanTest, AHeldPageIsNotTakenForVerified) {
   for (uint64_t page = 2; page < 6; ++page) EXPECT_EQ(a->translate(world->address(page))[5], 'z') << page;
 }
 
-// Another partition gives back the page of the table in which the touch has left its mark.
+// Another partition gives back the page of the table that has the trace of the touch.
 TEST_F(CleanTest, ATouchWhoseEntryIsLostIsSeen) {
   for (bool during_write : {false, true}) {
     open_clean({});
@@ -155,7 +155,7 @@ TEST_F(CleanTest, AHoldThatShowsOnlyAfterTheBarrierIsSeen) {
   EXPECT_EQ(*a->translate(world->address(page)), 'z');
 }
 
-// 'x' lay on storage; 'y' is written by the cleaner; the program has made it 'x' again meanwhile.
+// 'x' was on storage; the cleaner writes 'y', while the program stores 'x' again.
 TEST_F(CleanTest, AChangeDuringTheWriteIsNotLost) {
   for (bool after : {false, true}) {
     open_clean({});
@@ -169,7 +169,7 @@ TEST_F(CleanTest, AChangeDuringTheWriteIsNotLost) {
   }
 }
 
-// Policies that cool pages before they name them must not take the only trace of it away.
+// Policies that cool pages before they name them must not remove the only trace of the touch.
 TEST_F(CleanTest, ATouchDuringTheWriteIsSeenThoughPagesAreCooledThen) {
   for (const auto policy : {base::PolicyKind::kLru, base::PolicyKind::kS3fifo, base::PolicyKind::kNrlfu}) {
     open_clean({.policy = policy});
@@ -202,7 +202,7 @@ TEST_F(CleanTest, AChangeThroughAPinDuringTheWriteIsNotLost) {
 TEST_F(CleanTest, APageUnderCleaningIsNotEvicted) {
   const uint64_t page = changed_page();
   clean_with(page, true, [&] {
-    // The frame that is being written stays; the device would end the test at a second Io for its place.
+    // The frame that is being written stays; at a second Io for its place the device would fail the test.
     for (int i = 0; i < 20; ++i) world->cache->evict(*b->lane);
     world->cache->verify();
   });
@@ -234,7 +234,7 @@ TEST_F(CleanTest, AFailedCleaningLosesNothing) {
   }
 }
 
-// The background cleans in vain while somebody looks for the one page that can leave without a write.
+// Background cleanings fail while a thread looks for the one page that can leave without a write.
 TEST_F(CleanTest, FailedCleaningsAreNoReasonToGiveUp) {
   for (const uint64_t unchanged : {5, 25, 45}) {
     open_clean({.frame_count = 64, .range_pages = 128});
@@ -244,7 +244,7 @@ TEST_F(CleanTest, FailedCleaningsAreNoReasonToGiveUp) {
     for (uint64_t page = 0; page < 64; ++page)
       if (page != unchanged) write(page, 'y');
     a->release_all();
-    // The one page that could leave does not before a few evictions have failed, with many cleanings beside each.
+    // The one page that could leave does so only after a few evictions have failed, each beside many cleanings.
     ASSERT_TRUE(world->cache->pin(PageId{unchanged}, *b->lane));
     world->device->write_errors_per_million = 1'000'000;
     bool inside = false;
@@ -304,7 +304,7 @@ TEST_F(CleanTest, FreedStorageIsDiscardedAndNothingElse) {
   EXPECT_LE(world->device->discarded_bytes, 3 * kPages / 4 * kOs);
   const uint64_t discarded_bytes = world->device->discarded_bytes;
   for (uint64_t page = 3 * kPages / 4; page < kPages; ++page) ASSERT_EQ(value(page), 'y') << page;
-  // What was discarded is used again, and can be discarded again.
+  // Discarded places are used again, and can be discarded again.
   for (uint64_t page = 0; page < 3 * kPages / 4; ++page) write(page, 'z');
   evict();
   for (uint64_t page = 0; page < kPages; ++page)

@@ -1,4 +1,4 @@
-// Discard, by itself and against everything that may be under way for the same page.
+// Discard, alone and with everything that may be under way for the same page.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -108,7 +108,7 @@ TEST_F(DiscardTest, AHeldPageIsZeroedInPlace) {
   }
 }
 
-// Zeroed in place, its fingerprint says zeros and it has no place: evicting it needs no write, and the old
+// A page that is zeroed in place has the fingerprint of zeros and no place: evicting it needs no write, and the old
 // content on storage is forgotten.
 TEST_F(DiscardTest, AHeldPageForgetsItsStorage) {
   write_and_evict(5, 'x');
@@ -157,7 +157,7 @@ TEST_F(DiscardTest, ATouchAfterTheScanRescuesTheFrameButNotTheContent) {
   EXPECT_EQ(value(5), 0);
 }
 
-// Between scan and settle the page is touched and evicted again: it lies on storage then.
+// Between the scan and the last step the page is touched and evicted again, so that it is on storage then.
 TEST_F(DiscardTest, APageThatMovedOnMeanwhileIsDiscardedWhereItIs) {
   for (bool into_another_frame : {false, true}) {
     open({});
@@ -197,7 +197,7 @@ TEST_F(DiscardTest, AnEvictionThatIsComparingGivesWay) {
     discarded = true;
     discard(5, 1, b.get());
     EXPECT_FALSE(world->resident(5));
-    memset(b->translate(world->address(6)), 'z', kOs);  // takes the frame, perhaps
+    memset(b->translate(world->address(6)), 'z', kOs);  // may take the frame
     b->release_all();
   };
   while (!discarded) world->cache->evict(*a->lane);
@@ -206,7 +206,7 @@ TEST_F(DiscardTest, AnEvictionThatIsComparingGivesWay) {
   EXPECT_EQ(value(6), 'z');
 }
 
-// The write must not come after the discard, to a place that another page has by then.
+// The write must not happen after the discard, to a place that belongs to another page by then.
 TEST_F(DiscardTest, WaitsForAWriteUnderWay) {
   for (bool rescued : {false, true}) {
     open({.storage_pages = 1});
@@ -256,7 +256,7 @@ TEST_F(DiscardTest, WaitsForALoadUnderWay) {
   EXPECT_EQ(value(5), 0);
 }
 
-// A discard of many pages goes on with the others of its batch while one of them must wait.
+// A discard of many pages continues with the others of its batch while one of them must wait.
 TEST_F(DiscardTest, ARangeOfWhichOnePageIsBeingWritten) {
   open({.frame_count = 64});
   for (uint64_t page = 0; page < 20; ++page) write(page, 'y');

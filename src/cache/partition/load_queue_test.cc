@@ -1,4 +1,4 @@
-// Loads that are begun by one and ended by another (load_queue.h).
+// Loads that are begun by one thread and finished by another (load_queue.h).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,11 +39,11 @@ class LoadQueueTest : public WorldTest {
     EXPECT_TRUE(begun.has_value());
     return begun ? *begun : Begun::kDone;
   }
-  // Until so many loads have ended.
+  // Polls until `count` loads have ended.
   void poll_until_ended(uint32_t count) {
     while (ended_count < count) world->cache->poll_loads();
   }
-  // Pages first .. first + count - 1 on storage, each of a letter of its own.
+  // Puts pages first .. first + count - 1 on storage, each filled with a letter of its own.
   void fill(uint64_t first, uint64_t count) {
     for (uint64_t page = first; page < first + count; ++page) write(page, letter(page));
     evict();
@@ -224,7 +224,7 @@ TEST_F(LoadQueueTest, AQueueThatIsGivenBackIsTakenAgain) {
   world->cache->close_loads(**second);
 }
 
-// What was under way is on storage to the child, and ends in the parent.
+// For the child, pages whose loads were under way are on storage; the loads end in the parent.
 TEST_F(LoadQueueTest, AForkLeavesLoadsToTheParent) {
   fill(3, 2);
   EXPECT_EQ(begin(3), Begun::kUnderWay);
@@ -255,7 +255,7 @@ TEST_F(LoadQueueTest, AForkLeavesLoadsToTheParent) {
   EXPECT_EQ(status, 0);
 }
 
-// Who has only loads under way sleeps until one has ended.
+// A thread that only has loads under way sleeps until one has ended.
 TEST(LoadQueue, AreWaitedForWithoutPolling) {
   storage::Device* device = storage::open_device("/var/tmp", {.overwrite = false, .spill = true}).value();
   LoadQueues queues;

@@ -1,4 +1,4 @@
-// Moving changed pages to neighbouring places: what is written, and what is left when it fails.
+// Moving changed pages to neighbouring places: what is written, and what is left after failures.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ class MoveTest : public WorldTest {
   static constexpr uint64_t kPages = 48;
 
   void SetUp() override { open_scattered({}); }
-  // Pages 0 .. kPages - 1 hold 'x' on storage, no two neighbours on neighbouring places; a batch is 8 of them.
+  // Pages 0 .. kPages - 1 hold 'x' on storage, no two neighbours on neighbouring places; a batch has 8 of them.
   void open_scattered(TestParameters parameters) {
     parameters.frame_count = 64;
     parameters.range_pages = 1024;
@@ -51,7 +51,7 @@ class MoveTest : public WorldTest {
     world->device->before_transfer = world->device->after_transfer = nullptr;
     EXPECT_TRUE(acted);
   }
-  // Every place is either a page's or free: as many pages as storage has places find room.
+  // Every place is either a page's or free: there is room for as many pages as storage has places.
   void expect_no_place_lost(uint64_t storage_pages) {
     for (uint64_t page = 100; page < 100 + storage_pages - kPages; ++page) {
       write(page, 'z');
@@ -79,7 +79,7 @@ TEST_F(MoveTest, ScatteredChangesAreWrittenTogether) {
     if (content == 'y') EXPECT_GE(moves(), kPages / 2);
     expect_all(content);
     evict();
-    // In another order next time, so that the batches have other pages in them.
+    // In another order next time, so that the batches have other pages.
     for (uint64_t i = 0; i < kPages; ++i) write_and_evict(i * 29 % kPages, 'w');
   }
 }
@@ -114,7 +114,7 @@ TEST_F(MoveTest, PagesThatLieTogetherStayThere) {
   for (uint64_t page = 0; page < kPages; ++page) EXPECT_EQ(offset_of('A' + kPages + page), before[page]);
 }
 
-// Pages of which a part changed are not worth writing whole.
+// Partly changed pages are not worth writing whole.
 TEST_F(MoveTest, OnlyWhatIsChangedAsAWholeMoves) {
   open_scattered({.page_bytes = 4 * kOs});
   const uint64_t bytes = world->device->written_bytes;
@@ -144,7 +144,7 @@ TEST_F(MoveTest, AFailedMoveLosesNothing) {
     chance = 0;
     world->cache->verify();
     expect_all('y');
-    // Back to what lies on the places that the pages kept.
+    // Back to what is on the places that the pages kept.
     for (uint64_t page = 0; page < kPages; ++page) write(page, 'x');
     evict();
     EXPECT_EQ(world->cache->resident_count(), 0u);
@@ -154,8 +154,8 @@ TEST_F(MoveTest, AFailedMoveLosesNothing) {
   }
 }
 
-// The old place must be nobody's until the page is safe at the new one: here the only free ones are taken by
-// other pages while the write that fails in the end is under way.
+// Nobody else may get the old place until the page is safe at the new one: here other pages take all free places
+// while the write, which fails in the end, is under way.
 TEST_F(MoveTest, TheOldPlaceIsKeptUntilTheWriteSucceeded) {
   for (bool fails : {true, false}) {
     open_scattered({.storage_pages = kPages + kPages / 2 + 8});
@@ -247,7 +247,7 @@ TEST_F(MoveTest, WithoutFreePlacesPagesAreWrittenWhereTheyAre) {
   EXPECT_EQ(moves(), 0u);
 }
 
-// A file system that is full takes what it has blocks for, nothing else.
+// A full file system accepts only writes for which it has blocks already.
 TEST_F(MoveTest, WhenNewPlacesCannotBeWrittenTheOldOnesAre) {
   for (uint64_t page = 0; page < kPages; ++page)
     write_and_evict(page, static_cast<char>('A' + page));  // in place
@@ -262,7 +262,7 @@ TEST_F(MoveTest, WhenNewPlacesCannotBeWrittenTheOldOnesAre) {
     for (uint64_t page = 0; page < kPages; ++page) write(page, content);
     evict();
     EXPECT_EQ(world->cache->resident_count(), 0u);
-    // Through all of memory: nothing reports an error.
+    // Goes through all of memory: nothing reports an error.
     for (uint64_t page = 500; page < 600; ++page) ASSERT_EQ(value(page), 0) << a->error.message;
     expect_all(content);
   }

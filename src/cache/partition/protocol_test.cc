@@ -1,5 +1,5 @@
-// The protocols of partition.h one interleaving at a time: hooks of the holders and the device are where
-// other threads act between the steps of an evict, a write, a load or a discard.
+// The protocols of partition.h, one interleaving at a time: in hooks of the holders and the device, other
+// threads act between the steps of an eviction, a write, a load or a discard.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -42,7 +42,7 @@ TEST_F(ProtocolTest, ReadingNeverWritesAndZerosCostNoIo) {
   EXPECT_EQ(world->device->writes, writes) << "a page that nobody changed was written";
 }
 
-// What the frame held before the load must not count as known: here exactly that is written to the new page.
+// A fingerprint must not be that of what the frame held before the load: here exactly that is written to the new page.
 TEST_F(ProtocolTest, TheFingerprintIsOfWhatWasLoadedNotOfWhatTheFrameHeldBefore) {
   open({.frame_count = 1 + 7});
   for (uint64_t page = 0; page < 16; ++page) write(page, static_cast<char>('a' + page % 2));
@@ -89,7 +89,7 @@ TEST_F(ProtocolTest, OnlyTheOsPagesThatChangedAreWritten) {
 }
 
 TEST_F(ProtocolTest, ManyScatteredChangesFitOneBatch) {
-  // 64 victims of which each changed in every second OS page: more Ios than a lane has.
+  // 64 victims, each changed in every second OS page: more Ios than a lane has.
   open({.page_bytes = 16 * kOs, .frame_count = 512, .range_pages = 512});
   for (uint64_t page = 0; page < 512; ++page) write(page, 'x');
   evict();
@@ -146,7 +146,7 @@ TEST_F(ProtocolTest, EntriesAreLockedBeforeTheBarrier) {
   world->holders.on_barrier = nullptr;
 }
 
-// The scan found no holder; then the page is touched, by the slow path since its entry is locked.
+// The scan found no holder; then the page is touched, through the slow path, since its entry is locked.
 TEST_F(ProtocolTest, ATouchAfterTheScanRescues) {
   for (bool changed : {false, true}) {
     write_and_evict(5, 'x');
@@ -176,8 +176,8 @@ TEST_F(ProtocolTest, ATouchAfterTheScanRescues) {
   }
 }
 
-// On storage lies 'x' and its fingerprint is known; 'y' is written but the page is rescued meanwhile and
-// becomes 'x' again. Whoever kept the old fingerprint takes it for unchanged, and 'y' comes back.
+// 'x' is on storage and its fingerprint is known; 'y' is being written when the page is rescued and
+// becomes 'x' again. If the old fingerprint were kept, the page would count as unchanged, and 'y' would come back.
 TEST_F(ProtocolTest, ARescueDuringTheWriteLeavesTheFingerprintUnknown) {
   write_and_evict(5, 'x');
   write(5, 'y');
@@ -214,7 +214,7 @@ TEST_F(ProtocolTest, ARescueDuringTheWriteKeepsWhatIsWrittenAfterIt) {
   EXPECT_EQ(value(5), 'z');
 }
 
-// While the write of a rescued page is under way nobody starts a second one (the device would end the test).
+// While the write of a rescued page is under way, nobody starts a second one (at which the device would fail the test).
 TEST_F(ProtocolTest, ARescuedPageIsNotEvictedUntilItsWriteEnded) {
   write_and_evict(5, 'x');
   write(5, 'y');
@@ -234,8 +234,7 @@ TEST_F(ProtocolTest, ARescuedPageIsNotEvictedUntilItsWriteEnded) {
   EXPECT_EQ(value(5), 'z');
 }
 
-// On storage lies 'x' with a known fingerprint; the write of 'y' fails halfway and the program writes 'x'
-// again.
+// 'x' is on storage with a known fingerprint; the write of 'y' fails halfway, and the program writes 'x' again.
 TEST_F(ProtocolTest, AFailedWriteKeepsThePageAndLeavesTheFingerprintUnknown) {
   for (bool is_short : {false, true}) {
     open({});
@@ -281,7 +280,7 @@ TestWorld* world_of_message;
 std::future<uint32_t> asked_meanwhile;
 bool was_answered;
 
-// Whoever reads messages may be slow, or need a page of the same partition first.
+// The reader of the log may be slow, or need a page of the same partition first.
 TEST_F(ProtocolTest, AMessageOfAFailedWriteHoldsUpNobody) {
   world_of_message = world.get();
   base::set_log_writer([](const base::LogLine&) {
@@ -299,7 +298,7 @@ TEST_F(ProtocolTest, AMessageOfAFailedWriteHoldsUpNobody) {
   EXPECT_EQ(asked_meanwhile.get(), 1u);
 }
 
-// A new place holds junk until all of the page is there, also if only one OS page differs from zeros.
+// A new place holds junk until the whole page is there, even if only one OS page differs from zeros.
 TEST_F(ProtocolTest, ARetryOfAFailedFirstWriteWritesThePageWhole) {
   open({.page_bytes = 16 * kOs});
   a->translate(world->address(2))[3 * kOs] = 'x';
@@ -365,7 +364,7 @@ TEST_F(ProtocolTest, NoEntryIsOpenBeforeThePageIsLoaded) {
   world->device->before_transfer = world->device->after_transfer = nullptr;
 }
 
-// Rescued after the scan, held, and locked by a second evictor: the first must not take it for its own victim.
+// A victim is rescued after the scan, held, and locked by a second evictor: the first must not treat it as its own.
 TEST_F(ProtocolTest, AnEvictorLeavesAVictimThatAnotherHasLockedSince) {
   write(5, 'x');
   a->release_all();
@@ -398,7 +397,7 @@ TEST_F(ProtocolTest, AnEvictorLeavesAVictimThatAnotherHasLockedSince) {
   EXPECT_EQ(*held, 'x');
 }
 
-// Whoever looks while others load finds no entry open before the frame's state says that the page is there.
+// While others load, no entry is seen open before the frame's state says that the page is there.
 TEST_F(ProtocolTest, StatesAndEntriesAgreeAtAnyTime) {
   std::atomic<bool> stop{false};
   std::thread looker([&] {
@@ -460,7 +459,7 @@ TEST_F(ProtocolTest, APinnedPageStaysUntilUnpinned) {
   EXPECT_EQ(value(5), 'y');
 }
 
-// All frames but one are pinned, and the write of that one takes longer than pins are waited for.
+// All frames but one are pinned, and writing that one takes longer than a load waits for pins.
 // Takes 13 s: cache_long runs it.
 TEST_F(ProtocolTest, DISABLED_WhoNeedsAFrameWaitsAsLongAsAWriteTakes) {
   for (uint64_t page = 0; page < 8; ++page) write(page, 'x');
@@ -471,7 +470,7 @@ TEST_F(ProtocolTest, DISABLED_WhoNeedsAFrameWaitsAsLongAsAWriteTakes) {
     if (io.operation != Operation::kWrite || other.joinable()) return;
     other = std::thread([&] { EXPECT_NE(b->translate(world->address(21)), nullptr) << b->error.message; });
     std::this_thread::sleep_for(std::chrono::seconds(13));
-    world->cache->unpin(PageId{0});  // so that there is a frame for each of both
+    world->cache->unpin(PageId{0});  // so that there is a frame for each of the two
   };
   EXPECT_NE(a->translate(world->address(20)), nullptr) << a->error.message;
   EXPECT_TRUE(other.joinable()) << "nothing was written";
@@ -498,7 +497,7 @@ TEST_F(ProtocolTest, APinRescues) {
   EXPECT_EQ(value(5), 'z');
 }
 
-// Chaos: who writes to a frame after it became free is found when the frame is used again.
+// Chaos: a write to a frame after it became free is detected when the frame is used again.
 TEST_F(ProtocolTest, ChaosFindsAWriteToAFreeFrame) {
   open({.frame_count = 8, .chaos_seed = 5});
   char* stale = a->translate(world->address(5));
@@ -533,14 +532,14 @@ TEST_F(ProtocolTest, ReadAheadTakesWhatFollowsAndLosesNothingWhenItFails) {
     }
     if (trouble == 0) {
       EXPECT_LT(world->device->reads, 40u);
-      // Each page came once, by one of both ways.
+      // Each page was loaded once, in one of the two ways.
       EXPECT_LT(counted.cache_misses.get() - misses, 40u);
       EXPECT_EQ(counted.cache_misses.get() - misses + counted.cache_read_aheads.get() - read_aheads, 64u);
     }
   }
 }
 
-// However many pages are asked for.
+// However many pages are requested.
 TEST_F(ProtocolTest, AReadAheadIsOneRead) {
   open({.frame_count = 512, .range_pages = 256, .read_ahead_pages = 255});
   for (uint64_t page = 0; page < 256; ++page) write(page, static_cast<char>(page));

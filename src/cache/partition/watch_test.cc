@@ -1,4 +1,4 @@
-// Watched frames: pages whose content nobody looks at, because the kernel knows that nobody stored to them.
+// Watched frames: pages whose content is not compared, because the kernel knows that nobody stored to them.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -25,7 +25,7 @@ class WatchTest : public WorldTest {
     watch.close();
     open_watched({});
   }
-  // Every page consists of 'x', is on storage, and all frames are watched.
+  // Every page is filled with 'x' and on storage, and all frames are watched.
   void open_watched(const TestParameters& parameters) {
     open(parameters);
     for (uint64_t page = 0; page < parameters.range_pages; ++page) write(page, 'x');
@@ -59,7 +59,7 @@ TEST_F(WatchTest, WhatIsOnlyReadIsNotWrittenWhileAChildLives) {
   ASSERT_TRUE(world->cache->before_fork({[](PageId) { return false; }, [](PageId) { return 0u; }}));
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // should nobody end it
+    alarm(60);  // in case nobody ends it
     for (;;) pause();
   }
   world->cache->after_fork_in_parent();
@@ -95,7 +95,7 @@ TEST_F(WatchTest, AFrameThatWasStoredToIsNotTakenForUntouchedLater) {
   EXPECT_EQ(world->device->writes, writes) << "nor for stored to";
 }
 
-// All frames were last compared when they held 'x', which is what page 3 becomes.
+// All frames held 'x' when they were last compared, and page 3 becomes 'x', too.
 TEST_F(WatchTest, NothingIsKnownOfWhatIsLoadedIntoAWatchedFrame) {
   write_and_evict(3, 'y');
   for (int round = 0; round < 8; ++round) {
@@ -152,7 +152,7 @@ TEST_F(WatchTest, AStoreDuringTheEvictionIsWritten) {
   }
 }
 
-// Translated before the entries were locked, stored before the barrier, and let go of before the scan.
+// The page is translated before its entries are locked, stored to before the barrier, and released before the scan.
 TEST_F(WatchTest, AStoreByWhoTranslatedBeforeIsWritten) {
   char* const bytes = b->translate(world->address(5));
   bool stored = false;
@@ -169,7 +169,7 @@ TEST_F(WatchTest, AStoreByWhoTranslatedBeforeIsWritten) {
   EXPECT_EQ(a->translate(world->address(5))[3], 'y');
 }
 
-// The place of a page that a write was rescued from holds what was written: only the frame has the rest.
+// A page is rescued from a write: its place holds what was written, and only the frame has the later store.
 TEST_F(WatchTest, AStoreDuringTheWriteIsWritten) {
   write(5, 'y');
   a->release_all();
@@ -242,7 +242,7 @@ TEST_F(WatchTest, CleaningSeesWhatWasStored) {
     world->cache->evict(*a->lane);
     for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
     world->cache->verify();
-    // Stored to once more after it was cleaned.
+    // The page is stored to once more after it was cleaned.
     a->translate(world->address(static_cast<uint64_t>(round)))[9] = '!';
     evict();
     for (uint64_t page = 0; page < 8; ++page) {
@@ -268,7 +268,7 @@ TEST_F(WatchTest, CleaningLeavesWhatIsUntouchedAlone) {
   EXPECT_EQ(untouched() - before, world->parameters.range_pages) << "frames are watched as before";
 }
 
-// Where many pages change, watching would cost a fault for each.
+// If many pages change, watching would cost a fault for each.
 TEST_F(WatchTest, FramesOfPagesThatChangeAreNotWatched) {
   open({.frame_count = 64, .range_pages = 64});
   const uint64_t before = untouched();

@@ -12,7 +12,7 @@ namespace {
 
 using base::MissCurve;
 
-// A cache of `frames` pages, the least recently used leaves first; what leaves is told to ghosts.
+// A cache of `frames` pages with LRU replacement, which tells ghosts what leaves.
 class Lru {
  public:
   explicit Lru(uint64_t frames, Ghosts* ghosts = nullptr) : frames_(frames), ghosts_(ghosts) {}
@@ -50,7 +50,7 @@ struct World {
   Ghosts ghosts;
 };
 
-// Skewed: the lower the page the more often.
+// Skewed: the lower a page's number, the more often it is used.
 std::vector<uint64_t> trace(uint64_t pages, size_t touches, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> unit;
@@ -62,7 +62,7 @@ std::vector<uint64_t> trace(uint64_t pages, size_t touches, uint64_t seed) {
   return result;
 }
 
-// Misses of each step in truth, and as the curve says.
+// Compares the true number of misses at each step of the curve with the curve's.
 void compare(uint64_t frames, uint32_t capacity, const std::vector<uint64_t>& pages, double tolerance) {
   World world(capacity);
   Lru lru(frames, &world.ghosts);
@@ -96,7 +96,7 @@ TEST(Ghosts, ALoopNeedsAllOfIt) {
     return lru.curve.point(static_cast<size_t>(at - MissCurve::kSteps), 0, 0, lru.misses).misses;
   };
   EXPECT_GT(misses_with(48), 47'500u);  // 3,000 frames
-  EXPECT_LT(misses_with(128), 7'500u);  // 8,000: the first touches are left
+  EXPECT_LT(misses_with(128), 7'500u);  // 8,000: only the first touches are left
 }
 
 TEST(Ghosts, StayWithinTheCapacity) {

@@ -1,4 +1,4 @@
-// Samples, and what is chosen by them, beside policies that were asked for.
+// Samples, and the policies chosen by them, compared with policies that were asked for.
 #include "cache/policies/policies.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr PolicyChoice::Parameters kQuick = {.least_frames = 1024, .least_reads = 2048};
 
-// As if its sample had to read least.
+// Reports as if clock's sample had to read least.
 void make_follow_clock(Frames& frames) {
   for (uint32_t i = 0; i < 40 && frames.choice.chosen() != PolicyKind::kClock; ++i)
     frames.choice.report({.sampled = {300, 300, 300, 300, 100}, .reads = 6100, .io = {4096, 4096}});
@@ -18,10 +18,10 @@ void make_follow_clock(Frames& frames) {
   ASSERT_EQ(frames.policy->follows(), PolicyKind::kClock);
 }
 
-// Whether pages leave one by one or, as they do, in batches.
+// Whether pages leave one by one, or in batches, as they do in partitions.
 TEST(ChosenPolicy, IsTheOneThatReadsLeast) {
   constexpr uint32_t kFrames = 2048;
-  // Some are as good as each other.
+  // Some policies are equally good.
   const std::tuple<PolicyKind, std::set<PolicyKind>, Trace> traces[] = {
       {PolicyKind::kRandom, {PolicyKind::kRandom, PolicyKind::kNrlfu}, looped(2360, 100'000)},
       {PolicyKind::kS3fifo,
@@ -35,7 +35,7 @@ TEST(ChosenPolicy, IsTheOneThatReadsLeast) {
       run(frames, trace);
       EXPECT_TRUE(near.contains(frames.policy->follows())) << base::name_of(frames.policy->follows());
       EXPECT_EQ(frames.choice.chosen(), frames.policy->follows());
-      // From now on as if it had been asked for, but for the samples, which are up to a fourth of the pages here.
+      // From now on it does as well as if it had been asked for, apart from the samples, which are up to a fourth of the pages here.
       Frames asked(best, kFrames);
       asked.batch = batch;
       run(asked, trace);
@@ -48,10 +48,10 @@ TEST(ChosenPolicy, IsTheOneThatReadsLeast) {
   }
 }
 
-// Neighbours are in the same sample: what comes and leaves in runs goes on to do so.
+// Neighbours are in the same sample: pages that come and leave in runs still do so.
 TEST(ChosenPolicy, SamplesDoNotBreakRuns) {
   constexpr uint64_t kRun = 16, kPages = 2400;
-  // Nothing is chosen so soon.
+  // So that no other policy is chosen meanwhile.
   constexpr PolicyChoice::Parameters kSlow = {.least_frames = 1024, .least_reads = 1 << 20};
   const auto operations = [&](Asked asked) {
     Frames frames(asked, 2048, kSlow);
@@ -71,7 +71,7 @@ TEST(ChosenPolicy, SamplesDoNotBreakRuns) {
   EXPECT_LE(2 * chosen, 3 * asked);
 }
 
-// Neighbours of a victim leave of a sample only what it has beyond its share, and are of the same sample.
+// Neighbours leave with a victim only if they are in the same sample, and only as far as it has more than its share.
 TEST(ChosenPolicy, NeighboursLeaveSamplesTheirShare) {
   constexpr uint32_t kPages = 2048;  // each sample has exactly its share of so many
   Frames frames(std::nullopt, kPages + 512, kQuick);
@@ -86,14 +86,14 @@ TEST(ChosenPolicy, NeighboursLeaveSamplesTheirShare) {
     return count;
   };
   EXPECT_EQ(going(), 0u);
-  // Neighbours of those that have too much now.
+  // Neighbours of pages in samples that have too much now.
   for (uint64_t page = kPages; page < kPages + 512; ++page) frames.load(page, true);
   const uint32_t may_go = going();
   EXPECT_GT(may_go, 0u);
   EXPECT_LE(may_go, 2 * kPages * PolicyChoice::kLargeShare / PolicyChoice::kParts);
 }
 
-// One thing after the other, whenever a trial of what is good at the one happens to be under way.
+// The program does two things in turn, and changes at various points of a trial of the policy that suits one of them.
 TEST(ChosenPolicy, FollowsTheProgram) {
   for (const uint32_t length : {60'000u, 100'000u, 105'000u, 110'000u, 115'000u, 120'000u}) {
     Frames frames(std::nullopt, 1024, kQuick);
@@ -113,7 +113,7 @@ TEST(ChosenPolicy, FollowsTheProgram) {
   }
 }
 
-// Reads in runs: half as many with random, each by an operation of its own.
+// The program reads in runs: under random half as many pages, but each by an operation of its own.
 TEST(ChosenPolicy, IsNoneThatNeedsMoreIo) {
   Frames frames(std::nullopt, 1024, kQuick);
   const uint64_t changes = base::statistics.chosen_policy_changes.get();
@@ -127,13 +127,13 @@ TEST(ChosenPolicy, IsNoneThatNeedsMoreIo) {
   EXPECT_GE(base::statistics.chosen_policy_changes.get(), changes + 2);
 }
 
-// Samples become smaller and larger: every page is some policy's, and leaves.
+// Samples become smaller and larger: every page still belongs to some policy, and leaves.
 TEST(ChosenPolicy, PagesStayHeldWhenSharesChange) {
   Frames frames(std::nullopt, 2048, kQuick);
   std::mt19937_64 random(6);
   std::set<uint32_t> shares;
   for (int i = 0; i < 400'000; ++i) {
-    // Now and then something else, so that it is in doubt.
+    // The work changes from time to time, so that the choice is in doubt.
     frames.access(i / 60'000 % 2 == 0 ? random() % 3200 : static_cast<uint64_t>(i) % 2360);
     if (!shares.insert(frames.choice.share()).second && i % 1000 != 0) continue;
     ASSERT_EQ(frames.policy->held_count(), frames.resident().size());
@@ -144,7 +144,7 @@ TEST(ChosenPolicy, PagesStayHeldWhenSharesChange) {
   EXPECT_EQ(frames.policy->held_count(), 0u);
 }
 
-// Clock has no page to cool: that is no reason to cool those of samples more often.
+// Clock has no page to cool: that is no reason to cool pages of samples more often.
 TEST(ChosenPolicy, SamplesAreCooledAsOftenAsTheirPagesLeave) {
   Frames frames(std::nullopt, 1024, kQuick);
   for (uint64_t page = 0; page < 1024; ++page) frames.load(page, true);
@@ -157,7 +157,7 @@ TEST(ChosenPolicy, SamplesAreCooledAsOftenAsTheirPagesLeave) {
   EXPECT_LE(cooled, kRounds * PolicyChoice::kCandidateCount);
 }
 
-// A page that is taken twice counts once, and one that stays after all as before.
+// A page that is taken twice counts once, and one that stays after all counts as before.
 TEST(PolicyCounts, PagesOnTheirWayOutDoNotStay) {
   Budget budget;
   auto created = Policy::create(PolicyKind::kClock, 100, 100, budget);

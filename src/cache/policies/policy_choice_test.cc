@@ -17,8 +17,8 @@ class PolicyChoiceTest : public testing::Test {
     choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1}, 256, 1);
   }
 
-  // A period: how many reads of samples (clock's as many as nrlfu's), as many of all that is chosen; and by how many operations of a page each.
-  // Returns what is chosen afterwards.
+  // Reports one period: the reads of each sample (clock's equal nrlfu's), in proportion as many under the chosen policy, and the number of
+  // one-page operations. Returns the policy chosen afterwards.
   PolicyKind report(uint32_t nrlfu, uint32_t two_queues, uint32_t s3fifo, uint32_t random,
                     uint32_t operations = 4096) {
     PolicyChoice::Report report = {.sampled = {nrlfu, two_queues, s3fifo, random, nrlfu},
@@ -30,7 +30,7 @@ class PolicyChoiceTest : public testing::Test {
     return choice.chosen();
   }
   std::string why() { return std::string(base::WordText(base::statistics.chosen_policy_why.get()).view()); }
-  // Periods until another one is chosen.
+  // How many periods it takes until `kind` is chosen.
   uint32_t periods_until(PolicyKind kind, uint32_t most, auto&& one) {
     for (uint32_t i = 1; i <= most; ++i)
       if (one() == kind) return i;
@@ -53,7 +53,7 @@ TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
   EXPECT_EQ(why(), "measured");
 }
 
-// A sample has few frames, and may be better than the policy is with many.
+// A policy may do better on its small sample than on all of its pages.
 TEST_F(PolicyChoiceTest, WhatIsChosenIsJudgedByAllOfItsPages) {
   periods_until(PolicyKind::kS3fifo, 10, [&] { return report(200, 200, 100, 150); });
   const auto worse = [&] {
@@ -63,7 +63,7 @@ TEST_F(PolicyChoiceTest, WhatIsChosenIsJudgedByAllOfItsPages) {
   EXPECT_LT(periods_until(PolicyKind::kRandom, 20, worse), 20u);
 }
 
-// Of few reads it may be chance; of many a difference of a few parts of a hundred is not worth it.
+// With few reads a difference may be chance; with many, a few per cent are not worth a change.
 TEST_F(PolicyChoiceTest, ChangesWhenItIsClear) {
   EXPECT_EQ(report(20, 20, 10, 15), PolicyKind::kNrlfu);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(report(10'000, 10'000, 9'600, 10'000), PolicyKind::kNrlfu);
@@ -71,16 +71,16 @@ TEST_F(PolicyChoiceTest, ChangesWhenItIsClear) {
             20u);
 }
 
-// A program that goes from front to back reads in runs with the one and page by page with the other.
+// A sequential program reads in runs under one policy, and page by page under the other.
 TEST_F(PolicyChoiceTest, ReturnsFromWhatNeedsMoreIo) {
   const auto usual = [&] { return report(200, 200, 200, 100, 512); };
   const auto tried = [&] { return report(200, 200, 200, 100, 700); };
   periods_until(PolicyKind::kRandom, 10, usual);
-  // What comes just after a change tells little.
+  // The first periods after a change tell little.
   for (uint32_t i = 0; i < PolicyChoice::kSettle; ++i) EXPECT_EQ(tried(), PolicyKind::kRandom);
   EXPECT_LE(periods_until(PolicyKind::kNrlfu, PolicyChoice::kTrial, tried), PolicyChoice::kTrial);
   EXPECT_EQ(why(), "returned");
-  // For a while, and then for twice as long.
+  // It is excluded for a while, and then for twice as long.
   for (uint32_t ban : {PolicyChoice::kBan, 2 * PolicyChoice::kBan}) {
     uint32_t before = 0;
     while (usual() == PolicyKind::kNrlfu) ASSERT_LT(++before, 4 * ban);
@@ -101,7 +101,7 @@ TEST_F(PolicyChoiceTest, StaysWithWhatNeedsLessIo) {
   for (int i = 0; i < 200; ++i) ASSERT_EQ(report(300, 300, 300, 150), PolicyKind::kRandom);
 }
 
-// The candidate is on trial when the program begins to do something else, in which it needs more I/O: that does not speak against it where it is good.
+// During a trial the program changes to something that needs more I/O under the candidate: that does not count against it where it is good.
 TEST_F(PolicyChoiceTest, NothingIsKnownOfAProgramThatChangesDuringATrial) {
   const auto first = [&] { return report(200, 200, 200, 100, 1000); };
   periods_until(PolicyKind::kRandom, 10, first);
@@ -112,7 +112,7 @@ TEST_F(PolicyChoiceTest, NothingIsKnownOfAProgramThatChangesDuringATrial) {
   EXPECT_LE(periods_until(PolicyKind::kS3fifo, 4, second), 4u) << "what is known is of the second";
   for (int i = 0; i < 20; ++i) second();
   EXPECT_EQ(choice.chosen(), PolicyKind::kS3fifo);
-  // And it is not left alone when the first comes again.
+  // And it is not excluded when the first kind of work comes back.
   EXPECT_LE(periods_until(PolicyKind::kRandom, 24, first), 24u);
 }
 
@@ -125,7 +125,7 @@ TEST_F(PolicyChoiceTest, SamplesAreSmallWhereNothingIsInDoubt) {
     report(160, 160, 160, 160);
   }
   EXPECT_GE(periods, PolicyChoice::kSure);
-  // Large ones have to say so, too, and small ones are asked again after twice as long.
+  // Large samples have to confirm it, and small ones are used again only after twice as long.
   for (const uint32_t rest : {PolicyChoice::kSure, 2 * PolicyChoice::kSure}) {
     periods = 0;
     for (; small(); ++periods) {
@@ -155,7 +155,7 @@ TEST_F(PolicyChoiceTest, ShareOfSmallSamplesFollowsFrames) {
   }
 }
 
-// The same reads by far more operations: what was chosen while they came in runs is compared again.
+// The same reads take far more operations: the policy that was chosen while they came in runs is compared again.
 TEST_F(PolicyChoiceTest, TheFirstIsTriedAgainWhenIoIsOtherThanBefore) {
   periods_until(PolicyKind::kRandom, 10, [&] { return report(200, 200, 200, 100, 4096); });
   for (int i = 0; i < 60; ++i) ASSERT_EQ(report(200, 200, 200, 100, 3000), PolicyKind::kRandom);

@@ -1,4 +1,4 @@
-// All policies by one test: what they are told and asked, as a partition does it, beside simulations that know every hit.
+// One set of tests for all policies: they are used as a partition uses them, and compared with simulations that know every hit.
 #include "cache/policies/policies.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST_P(PolicyTest, NamesEveryPageThoughNoneLeaves) {
   for (const uint32_t count : {1u, 2u, 8u, 100u}) {
     for (const bool touched : {false, true}) {
       Frames frames(GetParam(), count);
-      // Some come back, so that all queues have pages.
+      // Some pages come back, so that all queues have pages.
       for (uint64_t i = 0; i < 20 * count; ++i) frames.access(i % (count + count / 3 + 1));
       const auto named = [&](bool is_used) {
         std::set<uint32_t> all;
@@ -46,7 +46,7 @@ TEST_P(PolicyTest, PinnedPagesDoNotHoldOthersUp) {
     Frames frames(GetParam(), count);
     std::mt19937_64 random(count);
     for (int i = 0; i < 400; ++i) frames.access(random() % (2 * count));
-    // All but one, which is each in its turn.
+    // All but one page are pinned; each is that one in its turn.
     const auto resident = frames.resident();
     for (const auto& [page, frame] : resident) frames.pin(page, true);
     for (const auto& [page, frame] : resident) {
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(All, ReadAheadPolicyTest,
 
 TEST_P(ReadAheadPolicyTest, PagesThatWereReadAheadGoBeforeOthers) {
   Frames frames(GetParam(), 64);
-  // Not so many that what nobody has used since counts as little.
+  // Few enough that the counts of pages that were not used again have not been halved away.
   for (uint64_t page = 0; page < 150; ++page) frames.access(page);
   for (uint64_t page = 1000; page < 1008; ++page) frames.load(page, false);
   // More than half of the frames, not all.
@@ -73,7 +73,7 @@ TEST_P(ReadAheadPolicyTest, PagesThatWereReadAheadGoBeforeOthers) {
   for (uint64_t page = 1000; page < 1008; ++page) EXPECT_FALSE(frames.has(page)) << page;
 }
 
-// Whatever comes, goes, is touched, held and forgotten: what is named is there, and all memory is given back.
+// Whatever pages come, leave, are touched, held and forgotten: only resident pages are named, and all memory is given back.
 TEST_P(PolicyTest, RandomHistories) {
   const uint64_t seeds = environment("SPILLWAY_TEST_SEEDS", 20);
   const uint64_t first = environment("SPILLWAY_TEST_SEED", 1);
@@ -113,7 +113,7 @@ TEST_P(PolicyTest, RandomHistories) {
           }
           break;
         case 6: {
-          // Often not to the end, so that it goes on after others have left.
+          // Often not to the end, so that it continues after other pages have left.
           const auto reach = static_cast<uint32_t>(random() % count + 1);
           for (uint64_t left = random() % (2 * count); left > 0; --left) {
             const FrameId frame = frames.policy->name_to_clean(reach);
@@ -131,7 +131,7 @@ TEST_P(PolicyTest, RandomHistories) {
   }
 }
 
-// Nobody knows what random names next; and only one of several policies side by side is asked.
+// Not random, whose next victims are unknown; nor several policies side by side, only one of which is asked.
 std::vector<Asked> all_that_know_what_is_next() {
   std::vector<Asked> all = all_that_may_be_asked();
   std::erase_if(all, [](const Asked& asked) { return !asked || *asked == PolicyKind::kRandom; });
@@ -140,7 +140,7 @@ std::vector<Asked> all_that_know_what_is_next() {
 class CleaningPolicyTest : public PolicyTest {};
 INSTANTIATE_TEST_SUITE_P(All, CleaningPolicyTest, testing::ValuesIn(all_that_know_what_is_next()), title);
 
-// The cleaner comes before the evictor: what it is told of leaves soon.
+// The cleaner works ahead of the evictor: the pages that are named to it leave soon.
 TEST_P(CleaningPolicyTest, WhatIsToBeCleanedLeavesSoon) {
   Frames frames(GetParam(), 80);
   for (uint64_t page = 0; page < 400; ++page) frames.access(page);
@@ -162,7 +162,7 @@ TEST_P(CleaningPolicyTest, WhatIsToBeCleanedLeavesSoon) {
   for (const uint32_t frame : clean) EXPECT_TRUE(left.contains(frame));
 }
 
-// Pages that are used seldom, but again and again, while others come once.
+// A few pages are used rarely but repeatedly, while all others are used once.
 double hot_hit_rate(PolicyKind kind) {
   constexpr uint32_t kFrames = 200, kHot = 80;
   Frames frames(kind, kFrames);
@@ -184,7 +184,7 @@ TEST(PolicyScan, HotPagesSurviveIt) {
   EXPECT_LT(hot_hit_rate(PolicyKind::kLru), 0.05);
 }
 
-// S3-FIFO: once in the main queue a page is not asked again as long as others come once.
+// S3-FIFO: a page in the main queue is not examined while all others come only once.
 TEST(PolicyScan, APageTouchedInTheSmallQueueStays) {
   Frames frames(PolicyKind::kS3fifo, 100);
   for (uint64_t page = 0; page < 100; ++page) frames.access(page);
@@ -194,7 +194,7 @@ TEST(PolicyScan, APageTouchedInTheSmallQueueStays) {
   for (uint64_t page = 0; page < 100; ++page) EXPECT_EQ(frames.has(page), page < 5) << page;
 }
 
-// NRLFU: what was touched again and again, then no more, goes when others have come for a while.
+// NRLFU: pages that were touched often, but not any more, leave after others have come for a while.
 TEST(PolicyScan, WhatWasPopularOnceGoes) {
   constexpr uint32_t kFrames = 64, kPopular = 16;
   Frames frames(PolicyKind::kNrlfu, kFrames);
@@ -210,7 +210,7 @@ TEST(PolicyScan, WhatWasPopularOnceGoes) {
   for (uint64_t page = 0; page < kPopular; ++page) EXPECT_FALSE(frames.has(page)) << page;
 }
 
-// Which may go with a victim: with NRLFU those whose count is higher by one at most.
+// Which pages may leave with a victim: with NRLFU those whose count is higher by at most one.
 TEST(PolicyNeighbours, AreAsBadAsTheVictimOrNearly) {
   for (const PolicyKind kind : base::kPolicyKinds) {
     Budget budget;
@@ -238,7 +238,7 @@ TEST(PolicyMemory, WhatIsForgottenComesBackAsNew) {
     ASSERT_FALSE(frames.has(0));
     if (forgotten) frames.policy->forget(PageId{0});
     frames.access(0);
-    // As a new page it is the newest of those that leave in their order; as one that came back it stays.
+    // As a new page it is the newest in the queue; as one that came back it stays.
     for (uint64_t page = 100; page < 120; ++page) frames.access(page);
     EXPECT_EQ(frames.has(0), !forgotten);
   }
@@ -256,7 +256,7 @@ TEST(PolicyMemory, OfASmallerShareLessIsRemembered) {
       policy.loaded(first, PageId{page}, true);
       policy.left(first, PageId{page}, Removal::kEvicted);
     }
-    // 32 pages of a sixteenth, 8 of a sixty-fourth. As a new page it is the oldest of those that leave in their order.
+    // A policy with a sixteenth of the frames remembers 32 pages, one with a sixty-fourth 8. A new page is the oldest in the queue.
     policy.loaded(first, PageId{12}, true);
     policy.loaded(second, PageId{100}, true);
     EXPECT_EQ(policy.name_victim().frame, one_in == 16 ? second : first);
@@ -264,7 +264,7 @@ TEST(PolicyMemory, OfASmallerShareLessIsRemembered) {
   }
 }
 
-// Simulations that know every hit, of the sources in policy.h. Each returns the misses.
+// Simulations that know every hit, after the sources named in policy.h. Each returns the number of misses.
 
 uint64_t simulate_clock(const Trace& trace, size_t frame_count) {
   std::vector<uint64_t> pages(frame_count, ~uint64_t{0});
@@ -292,7 +292,7 @@ uint64_t simulate_clock(const Trace& trace, size_t frame_count) {
   return misses;
 }
 
-// A list of pages with a look-up.
+// A list of pages that can be looked up.
 class Queue {
  public:
   size_t size() const { return order_.size(); }
@@ -415,9 +415,9 @@ uint64_t simulate_random(const Trace& trace, size_t frame_count) {
   return misses;
 }
 
-// Counts without end but for halving.
+// Counts are bounded only by halving.
 uint64_t simulate_nrlfu(const Trace& trace, size_t frame_count) {
-  std::map<uint64_t, std::pair<uint32_t, uint64_t>> resident;  // count, and when it came to it
+  std::map<uint64_t, std::pair<uint32_t, uint64_t>> resident;  // count, and when the page reached it
   std::map<uint64_t, uint32_t> before;
   Queue ghosts;
   uint64_t misses = 0, now = 0, came = 0;
@@ -474,7 +474,7 @@ TEST(PolicySimulation, MissesAreThoseOfSimulationsThatKnowEveryHit) {
       const auto misses = static_cast<double>(misses_of(one.kind, trace, kFrames));
       const auto expected = static_cast<double>(one.simulate(trace, kFrames));
       printf("%-7s %-7s %6.0f, simulated %6.0f\n", name, name_of(one.kind), misses, expected);
-      // Which part of a loop stays, and how much, hangs on the order of single pages where two queues share the frames.
+      // If two queues share the frames, which part of a loop stays, and how much, depends on the order of single pages.
       const bool shares = one.kind == PolicyKind::kTwoQueues || one.kind == PolicyKind::kS3fifo;
       if (shares && std::string_view(name) == "loop")
         EXPECT_LT(misses, 0.75 * static_cast<double>(trace.size())) << name_of(one.kind);
@@ -509,13 +509,13 @@ TEST_P(PolicyWorldTest, PagesComeAndGo) {
   }
 }
 
-// Pages that came one here, one there, leave by groups side by side, where the policy lets them; what is written then comes back by few reads.
+// Pages that came from scattered places leave by groups of neighbours, where the policy allows it; written together, they come back by few reads.
 TEST_P(PolicyWorldTest, NeighboursLeaveTogether) {
   constexpr uint64_t kPages = 512, kGroup = 16;
   open_with_policy({.frame_count = kPages, .range_pages = 4 * kPages});
   for (uint64_t i = 0; i < kPages; ++i) write(i * 37 % kPages, static_cast<char>(i * 37 % kPages % 100 + 1));
   a->release_all();
-  // As many as there are, so that all are cool, and half of them more.
+  // Evicts until all pages have been cooled and half of them have left.
   for (uint32_t i = 0; world->cache->resident_count() > kPages / 2; ++i) {
     ASSERT_LT(i, 1000u);
     world->cache->evict(*a->lane);
@@ -530,7 +530,7 @@ TEST_P(PolicyWorldTest, NeighboursLeaveTogether) {
   for (uint64_t page = 0; page < kPages; ++page) ASSERT_EQ(value(page), page % 100 + 1);
 }
 
-// A page beside a victim that was used meanwhile stays, and nobody looks at it by the way: it is not cooled.
+// A victim's neighbour that was used meanwhile stays, and is not cooled in passing.
 TEST_F(WorldTest, NeighboursThatWereUsedStayAsTheyAre) {
   constexpr uint64_t kPages = 4096, kGroup = 16;
   open({.frame_count = kPages, .range_pages = kPages, .policy = PolicyKind::kNrlfu});
@@ -542,10 +542,10 @@ TEST_F(WorldTest, NeighboursThatWereUsedStayAsTheyAre) {
   }
   a->release_all();
   const auto evict_batch = [&] { ASSERT_GT(world->cache->evict(*a->lane), 0u); };
-  // Until each page was looked at once.
+  // Until each page has been looked at once.
   for (uint32_t i = 0; i < 16; ++i) evict_batch();
   uint64_t stayed = 0, cooled = 0;
-  // Of these groups none has its turn to be looked at again.
+  // Meanwhile no page of these groups has its turn to be cooled again.
   for (uint32_t i = 0; i < 2; ++i) {
     std::vector<bool> before(kPages);
     for (const uint64_t page : last)
@@ -563,7 +563,7 @@ TEST_F(WorldTest, NeighboursThatWereUsedStayAsTheyAre) {
   EXPECT_EQ(cooled, 0u);
 }
 
-// Through table, cooling and eviction: pages that are used again and again while others come once.
+// Through table, cooling and eviction: pages that are used repeatedly stay while others come once.
 TEST_P(PolicyWorldTest, HotPagesSurviveAScan) {
   constexpr uint64_t kHot = 24;
   open_with_policy({.frame_count = 128, .range_pages = 16384});

@@ -1,4 +1,4 @@
-// The protocols between a client and a server: all orders of their steps, and threads.
+// The protocols between a client and a server: all interleavings of their steps, and real threads.
 #include "cache/servers/lines.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(LinesTest, AMessageHasOneToSevenRequests) {
   EXPECT_DEATH(lines->send(requests, Lines::kMax + 1), "count");
 }
 
-// Runs the steps of two sides in all orders, each in a new state.
+// Runs the steps of two sides in all interleavings, each in a new state.
 template <class State>
 void in_all_orders(void (*const (&one)[3])(State&), void (*const (&other)[3])(State&),
                    void (*check)(const State&, const std::string& order)) {
@@ -80,7 +80,7 @@ TEST(LinesTest, NoClientSleepsOverItsAnswer) {
   in_all_orders<Answering>(
       {[](Answering& s) { s.lines->lie_down(); }, [](Answering& s) { s.was_free = s.lines->is_free(); },
        [](Answering& s) {
-         // The kernel lets nobody sleep on a word that is not as it was.
+         // The kernel lets nobody sleep on a word whose value has changed.
          s.sleeps = !s.was_free && !s.lines->is_free();
        }},
       {[](Answering& s) { s.lines->set_reply(0, 2); },
@@ -112,7 +112,7 @@ TEST(BellTest, NoServerSleepsOverAMessage) {
                             else
                               s.sleeps = true;
                           },
-                          // What rang before it slept ends the sleep at once.
+                          // If it was rung before it slept, the sleep ends at once.
                           [](Sending& s) { s.sleeps = s.sleeps && !s.rings; }},
                          {[](Sending& s) {
                             const uint64_t request = 1;
@@ -141,7 +141,7 @@ TEST(BellTest, SleepEndsWithTheQuietOfAPoller) {
   ASSERT_TRUE(bell.open());
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  // Sleeps until another thread has done what ends it.
+  // Sleeps until another thread ends the sleep by `end`.
   const auto sleep_until = [&](const base::Quiet& quiet, const std::function<void()>& end) {
     std::atomic<bool> ended{false};
     bell.lie_down();
@@ -178,7 +178,7 @@ TEST(BellTest, NobodySleepsForWhatIsToBePolledNow) {
     EXPECT_FALSE(bell.sleep({.until_ns = until_ns, .descriptor = ends[0]})) << until_ns;
     EXPECT_FALSE(bell.must_ring());
   }
-  // Who can only be polled would take the processor all the time.
+  // A poller that can only be polled would use the processor all the time.
   bell.lie_down();
   EXPECT_TRUE(bell.sleep({}));
   ::close(ends[0]);
@@ -186,7 +186,7 @@ TEST(BellTest, NobodySleepsForWhatIsToBePolledNow) {
   bell.close();
 }
 
-// Clients and a server that sleep whenever they have nothing, so that a wake-up that is lost would hang.
+// Clients and a server that sleep whenever they have nothing to do, so that a lost wakeup would hang.
 TEST(LinesTest, ThreadsThatSleepAtEveryTurn) {
   constexpr uint32_t kClients = 3;
   constexpr uint64_t kMessages = 5'000;

@@ -1,4 +1,4 @@
-// Servers: what threads get through them is what they get by themselves.
+// Servers: threads get the same through them as by loading pages themselves.
 #include "cache/servers/server.h"
 
 #include <gtest/gtest.h>
@@ -104,13 +104,13 @@ TEST_F(ServerTest, TheReadsOfAMessageAreUnderWayTogether) {
     const auto* frames = reinterpret_cast<const Frame*>(part.frames);
     for (uint64_t i = 0; i < part.frame_count; ++i) loading += frames[i].state() == State::kLoading;
     most = std::max(most, loading);
-    usleep(2000);  // a client that was answered too early goes on meanwhile
+    usleep(2000);  // meanwhile a client that was answered too early would continue
   };
   serve();
   for (int round = 0; round < 5; ++round) {
     most = 0;
     world->cache->load_together(page(0), Lines::kMax, *a->lane);
-    // It was answered when all of them were there.
+    // It was answered only when all of them were there.
     for (uint64_t i = 0; i < Lines::kMax; ++i) EXPECT_TRUE(world->resident(i)) << i;
     EXPECT_EQ(most, Lines::kMax);
     for (uint64_t i = 0; i < Lines::kMax; ++i) EXPECT_EQ(value(i), static_cast<char>('a' + i));
@@ -156,7 +156,7 @@ TEST_F(ServerTest, SeveralServeTheRegions) {
   open({.frame_count = 64, .range_pages = 512 * 16, .partition_count = 4});
   for (uint64_t i = 0; i < 16; ++i) write(i * 512, static_cast<char>('a' + i));
   evict();
-  std::map<std::thread::id, int> reads;  // one after the other: there is one client
+  std::map<std::thread::id, int> reads;  // never concurrently: there is one client
   world->device->before_transfer = [&](const Io& io) {
     if (io.operation == storage::Operation::kRead) ++reads[std::this_thread::get_id()];
   };
@@ -167,7 +167,7 @@ TEST_F(ServerTest, SeveralServeTheRegions) {
   for (const auto& [thread, count] : reads) EXPECT_GE(count, 4);
 }
 
-// Nobody serves here: the test reads and answers what is sent.
+// No server runs here: the test itself reads and answers messages.
 TEST_F(ServerTest, AMessageOfADeadThreadIsAnsweredBeforeItsClientAsksAgain) {
   Shared shared;
   shared.device = world->device.get();

@@ -1,5 +1,5 @@
-// Each set policy beside a naive model of what its header says: lists and sweeps, a step at a time. Both see the same random accesses,
-// removals and spared ways, and must pick the same victims.
+// Each set policy is compared with a naive model of what its header says: lists and sweeps, one step at a time. Both see the same random
+// accesses, removals and spared ways, and must pick the same victims.
 #include "cache/sets/set_policy.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ bool is_spared(WayMask spared, uint32_t way) { return (spared >> way & 1) != 0; 
 
 template <uint32_t Ways>
 struct LruModel {
-  std::list<uint32_t> ways;  // the last used in front
+  std::list<uint32_t> ways;  // most recently used first
 
   void on_insert(uint32_t way, uint16_t) { ways.push_front(way); }
   void on_hit(uint32_t way) {
@@ -107,7 +107,7 @@ struct GclockModel {
 
 template <uint32_t Ways>
 struct S3fifoModel {
-  std::list<uint32_t> small, main;  // the oldest in front
+  std::list<uint32_t> small, main;  // oldest first
   unsigned hits[Ways] = {};
   std::deque<Remembered> ghosts;
 
@@ -149,7 +149,7 @@ struct S3fifoModel {
   }
 };
 
-// A set of pages that lives by the policy and the model at the same time.
+// A set of pages under the policy and the model at the same time.
 template <class Policy, class Model>
 class Twins {
  public:
@@ -172,7 +172,7 @@ class Twins {
  private:
   uint64_t next() { return base::mix(random_ += base::kMixStep); }
   uint16_t fingerprint_of(uint64_t page) const { return static_cast<uint16_t>(page) & fingerprint_mask_; }
-  // Some pages much more often than others; who they are changes.
+  // Some pages are used much more often than others; which these are changes.
   uint64_t page() {
     const uint64_t popular = next() % 4 == 0 ? page_count_ : 1 + page_count_ / 8;
     return (next() % popular + accesses_++ / 4096) % page_count_;
@@ -195,7 +195,7 @@ class Twins {
     policy_.on_insert(way, fingerprint_of(page));
     model_.on_insert(way, fingerprint_of(page));
   }
-  // The victim may be pinned between the choice and the eviction: now and then it stays.
+  // The victim may be pinned between the choice and the eviction, so sometimes it stays.
   uint32_t make_room() {
     const WayMask spared = next() % 4 != 0 ? 0 : static_cast<WayMask>(next() | next()) & all_ways(kWays);
     const uint32_t victim = policy_.pick_victim(spared);
@@ -223,7 +223,7 @@ class Twins {
   Model model_;
 };
 
-// Few pages: counts overflow. Many: histories do. Fingerprints of three bits: pages are taken for others.
+// With few pages counts overflow, with many the histories; with fingerprints of three bits, pages are mistaken for others.
 template <class Policy, class Model>
 void expect_twins() {
   for (const uint64_t pages : {Policy::kWays + 2, 3 * Policy::kWays, 20 * Policy::kWays})
@@ -281,7 +281,7 @@ TEST(SetPolicyTest, LruSurvivesTheEndOfItsClock) {
   }
 }
 
-// What hits may do beside everything: whatever a set's counts say, a victim is one that may go.
+// Hits may run concurrently with everything: whatever a set's counts are, a victim is a way that is not spared.
 TEST(SetPolicyTest, HitsMayComeBesideEverything) {
   for (const SetPolicy policy : kSetPolicies)
     visit_set_policy<16>(policy, []<class Set>() {

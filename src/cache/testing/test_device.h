@@ -1,12 +1,12 @@
 // TestDevice: a storage device for the cache's tests, as unhelpful as a real one may be.
 //
 //  1 a request finishes only in a poll of its queue, some polls later, in any order
-//  2 what was never written reads as junk, so does what a failed or short read did not transfer; a
-//    failed write may have written a part
-//  3 two requests in flight that touch the same bytes, one of them writing, end the test: the cache
-//    promised at most one Io for a place, but for what it reads to throw it away
-//  4 hooks see each request while it is in flight, on the thread that polls: tests put there what
-//    other threads may do meanwhile
+//  2 bytes that were never written read as junk, and so do those that a failed or short read did not transfer;
+//    a failed write may have written a part
+//  3 two requests in flight that touch the same bytes, one of them writing, fail the test: the cache
+//    promises at most one Io for a place, except for reads whose bytes it throws away
+//  4 hooks see each request while it is in flight, on the polling thread: there tests do what
+//    other threads might do meanwhile
 #pragma once
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ namespace cache {
 using storage::Io;
 using storage::Operation;
 
-// A small generator; the same seed gives the same numbers everywhere.
+// A small random generator; the same seed gives the same numbers everywhere.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -55,7 +55,7 @@ class TestDevice final : public storage::Device {
   }
   ~TestDevice() { close(); }
 
-  // Of each million operations so many fail with `error`, or are short.
+  // How many in a million operations fail with `error`, or are short.
   std::atomic<uint32_t> read_errors_per_million{0};
   std::atomic<uint32_t> write_errors_per_million{0};
   std::atomic<uint32_t> short_reads_per_million{0};
@@ -63,15 +63,15 @@ class TestDevice final : public storage::Device {
   std::atomic<int> error{EIO};
   // Reads that touch the OS page at this offset fail.
   std::atomic<uint64_t> bad_offset_bytes{~uint64_t{0}};
-  // Where reads go of what is thrown away.
+  // Where reads put bytes that are thrown away.
   const void* waste = nullptr;
-  // Up to so long between start and end of a request.
+  // The longest delay between the start and the end of a request.
   std::atomic<uint32_t> delay_us_max{0};
 
-  // Called while the request is in flight, before and after its bytes move. Not for several threads.
+  // Called while the request is in flight, before and after its bytes are moved. For tests with one thread.
   std::function<void(const Io&)> before_transfer;
   std::function<void(const Io&)> after_transfer;
-  // Writes for which it is true fail with ENOSPC.
+  // Writes for which it returns true fail with ENOSPC.
   std::function<bool(const Io&)> has_no_room;
 
   std::atomic<uint64_t> reads{0};
@@ -146,7 +146,7 @@ class TestDevice final : public storage::Device {
         Io& io = *pending_[at];
         pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(at));
         io.error = test_device_.finish(io, random_);
-        complete_as_is(io);  // what it leaves out stays out
+        complete_as_is(io);  // a short transfer is not resumed
       }
     }
     void do_close() override { delete this; }
@@ -161,7 +161,7 @@ class TestDevice final : public storage::Device {
     return chance > 0 && random.below(1'000'000) < chance;
   }
 
-  // Do they have bytes of the medium in common that are not read to be thrown away?
+  // Do they have bytes of the medium in common, apart from those that are read only to be thrown away?
   bool touch(const Io& a, const Io& b) const {
     if (b.operation == Operation::kRead) return touch(b, a);
     uint64_t begin = a.offset_bytes;
@@ -183,8 +183,8 @@ class TestDevice final : public storage::Device {
     return 0;
   }
 
-  // By an instruction that no sanitizer looks at: a page may be rescued and written to while its write
-  // is under way, and nobody relies on what is on storage then.
+  // By an instruction that sanitizers do not check: a page may be rescued and stored to while its write
+  // is under way, and then nobody relies on what is on storage.
   static void copy(void* to, const void* from, size_t n) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
   }

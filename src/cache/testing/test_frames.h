@@ -1,5 +1,5 @@
-// Frames: what a partition does with its policies, without a cache: which page is in which frame, and which pages were touched; and what
-// programs access.
+// Frames: what a partition does with its policies, without a cache: which page is in which frame, and which pages were touched. Also traces of
+// accesses as programs make them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,15 +15,15 @@
 
 namespace cache {
 
-// None: one that is chosen while the program runs.
+// nullopt: the policy is chosen while the program runs.
 using Asked = std::optional<PolicyKind>;
 inline std::string name_of(Asked asked) { return asked ? base::name_of(*asked) : "auto"; }
-// Samples that small caches have, too.
+// With these, even small caches have samples.
 inline constexpr PolicyChoice::Parameters kSmall = {
     .least_sample = 1, .least_frames = 8, .least_reads = 4096};
 
-// Frames are taken from below, but for one thing: a frame that
-// was just left is not the next to be taken.
+// Frames are taken in ascending order, going round, so that a
+// frame that was just freed is not the next to be taken.
 class Frames {
  public:
   Frames(Asked asked, uint32_t count, const PolicyChoice::Parameters& parameters = kSmall)
@@ -56,7 +56,7 @@ class Frames {
     load(page, true);
     return false;
   }
-  // `is_alone`: by an operation of its own.
+  // `is_alone`: the page is read by an operation of its own.
   void load(uint64_t page, bool wanted, bool is_alone = true) {
     while (frames_.size() == pages_.size()) evict();
     while (pages_[next_free_] != kNone) next_free_ = (next_free_ + 1) % static_cast<uint32_t>(pages_.size());
@@ -68,7 +68,7 @@ class Frames {
     policy->note_read(PageId{page});
     if (is_alone) policy->note_io(base::kOsPageBytes);
   }
-  // Pages leave together, as many as `batch` says. REQUIRES: so many are not pinned.
+  // Evicts `batch` pages together. REQUIRES: so many are not pinned.
   void evict() {
     std::vector<uint32_t> victims;
     for (uint32_t i = 0; i < batch; ++i) {
@@ -134,7 +134,7 @@ class Frames {
   std::vector<uint64_t> pages_;
   std::vector<bool> warm_, pinned_;
   std::map<uint64_t, uint32_t> frames_;
-  std::set<uint64_t> known_;  // pages that were there once
+  std::set<uint64_t> known_;  // pages that were resident before
   uint32_t next_free_ = 0;
 };
 
@@ -149,7 +149,7 @@ inline std::vector<Asked> all_that_may_be_asked() {
 
 using Trace = std::vector<uint64_t>;
 
-// Returns the misses.
+// Returns the number of misses.
 inline uint64_t run(Frames& frames, const Trace& trace) {
   uint64_t misses = 0;
   for (const uint64_t page : trace) misses += !frames.access(page);
@@ -160,7 +160,7 @@ inline Trace skewed(uint64_t pages, size_t length) {
   Trace trace;
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> uniform(0, 1);
-  // Zipf of exponent 1, about: the inverse of its sum is an exponential.
+  // Roughly Zipf with exponent 1: the inverse of its cumulative distribution is an exponential.
   for (size_t i = 0; i < length; ++i)
     trace.push_back(static_cast<uint64_t>(std::exp(uniform(random) * std::log(static_cast<double>(pages)))) *
                     0x9e3779b1 % (1 << 20));

@@ -1,5 +1,5 @@
-// AllMappings: as long as it lives, the process has as many mappings as the kernel allows, so that the kernel divides none of them.
-// Meanwhile tests do nothing else: memory that they take may need a mapping, too.
+// AllMappings: while it exists, the process has as many mappings as the kernel allows, so that the kernel cannot split any of them.
+// Meanwhile tests must do as little as possible: memory that they allocate may need a mapping, too.
 #pragma once
 #include <sys/mman.h>
 
@@ -16,13 +16,13 @@ class AllMappings {
     void* const memory = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(memory != MAP_FAILED);
     memory_ = static_cast<char*>(memory);
-    // Every second OS page is a mapping of its own, and so is what lies between two of them.
+    // Every second OS page is a mapping of its own, and so is each page between two of them.
     for (uint64_t at = base::kOsPageBytes; at < kBytes && !are_all_; at += 2 * base::kOsPageBytes)
       are_all_ = mprotect(memory_ + at, base::kOsPageBytes, PROT_READ) != 0;
   }
   AllMappings(const AllMappings&) = delete;
   ~AllMappings() {
-    mprotect(memory_, kBytes, PROT_NONE);  // one mapping again, which can be divided
+    mprotect(memory_, kBytes, PROT_NONE);  // one mapping again, so that mappings can be split
     munmap(memory_, kBytes);
   }
 

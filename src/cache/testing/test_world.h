@@ -1,5 +1,5 @@
-// TestWorld: a cache with everything around it that its tests need: a device, holders with hazard
-// slots like compiled code's, a table, threads with lanes, and the translation that compiled code does.
+// TestWorld: a cache with everything that its tests need around it: a device, holders with hazard
+// slots like those of compiled code, a table, threads with lanes, and the translation that compiled code does.
 #pragma once
 #include <gtest/gtest.h>
 #include <linux/membarrier.h>
@@ -21,8 +21,8 @@
 
 namespace cache {
 
-// Only its table entries and the frames are memory, but where tests of regions map it. It lies below anything
-// that mmap hands out, so frame - page is positive, and where no sanitizer has its shadow.
+// The range itself is not mapped, except by tests of regions. It lies below anything that mmap returns, so
+// that frame - page is positive, and where no sanitizer has its shadow.
 #if __has_feature(address_sanitizer)
 inline constexpr uint64_t kRangeBegin = uint64_t{1} << 45;
 #else
@@ -39,8 +39,8 @@ struct alignas(64) HazardSlots {
   std::atomic<uint64_t> address[kCount];
 };
 
-// Hazard slots by the protocol of spill: the holder stores the slot and loads the entry without a fence of
-// its own; barrier() is a membarrier. Watches that the cache asks in the right order.
+// Hazard slots with spill's protocol: the holder stores the slot and loads the entry without a fence of
+// its own; barrier() is a membarrier. Also checks that the cache calls it in the right order.
 class TestHolders final : public Holders {
  public:
   static constexpr uint32_t kThreads = 8;
@@ -70,7 +70,7 @@ class TestHolders final : public Holders {
 
   size_t page_bytes = base::kOsPageBytes;
   HazardSlots threads[kThreads] = {};
-  // What other threads do between the locking of entries and the scan, and after it. One thread only.
+  // What other threads do between the locking of entries and the scan, and after the scan. For tests with one thread.
   std::function<void()> on_barrier;
   std::function<void()> on_visited;
 
@@ -111,10 +111,10 @@ class TestThread {
     lane->destroy();
   }
 
-  // What compiled code does to reach `address`; the result is good until the slot is used again.
+  // What compiled code does to access `address`; the result is valid until the slot is used again.
   // Null: the load failed, see `error`.
   char* translate(uint64_t address, uint32_t slot = 0);
-  // Byte by byte through translate, whatever pages that crosses. False: a load failed.
+  // Byte by byte through translate, across any pages. False: a load failed.
   bool read(uint64_t address, void* to, uint64_t n);
   bool write(uint64_t address, const void* from, uint64_t n);
   void release(uint32_t slot) { slots.address[slot].store(0, std::memory_order_release); }
@@ -186,7 +186,7 @@ class TestWorld {
     const int64_t entry = entries[page * (parameters.page_bytes / base::kOsPageBytes)].load();
     return entry > 1 || entry < -1;
   }
-  // Evicts what can be evicted.
+  // Evicts everything that can be evicted.
   void evict_all(TestThread& thread) {
     for (uint32_t calm = 0; calm < 4 * parameters.frame_count + 4 && cache->resident_count() > 0;)
       calm = cache->evict(*thread.lane) > 0 ? 0 : calm + 1;
@@ -201,7 +201,7 @@ class TestWorld {
   Cache* cache = nullptr;
 };
 
-// Servers of a cache, from here to the end of this. REQUIRES: nobody loads or pins at the end.
+// Runs servers of a cache as long as it exists. REQUIRES: nobody loads or pins when it is destroyed.
 class Serving {
  public:
   Serving(Cache& served, uint32_t count, bool always = false) : cache(served) {
@@ -265,7 +265,7 @@ inline bool TestThread::write(uint64_t address, const void* from, uint64_t n) {
   return true;
 }
 
-// Two threads in a world; tests open another one with other parameters.
+// Two threads in a world; tests reopen it with other parameters.
 class WorldTest : public testing::Test {
  protected:
   void SetUp() override { open({}); }
@@ -287,14 +287,14 @@ class WorldTest : public testing::Test {
     const std::string bytes(page_bytes, value);
     ASSERT_TRUE((thread != nullptr ? *thread : *a).write(world->address(page), bytes.data(), bytes.size()));
   }
-  // The byte that the whole page consists of, or '?'.
+  // The byte with which the whole page is filled; '?' if there are several, '!' if it cannot be loaded.
   char value(uint64_t page) {
     std::string bytes(page_bytes, 0);
     if (!a->read(world->address(page), bytes.data(), bytes.size())) return '!';
     a->release_all();
     return bytes == std::string(page_bytes, bytes[0]) ? bytes[0] : '?';
   }
-  // Puts everything that nobody holds or pins on storage.
+  // Evicts everything that is not held or pinned.
   void evict() {
     a->release_all();
     world->evict_all(*a);
@@ -306,7 +306,7 @@ class WorldTest : public testing::Test {
     const uint64_t pieces = page_bytes / base::kOsPageBytes;
     for (uint64_t i = 0; i < pieces; ++i) ASSERT_EQ(world->entries[page * pieces + i], Table::kUnknown);
   }
-  // Where on storage the page lies that consists of this byte.
+  // The offset on storage of the page that is filled with this byte.
   uint64_t offset_of(uint64_t page_value) {
     const std::string wanted(page_bytes, static_cast<char>(page_value));
     for (uint64_t at = 0; at < world->device->capacity_bytes(); at += page_bytes)
