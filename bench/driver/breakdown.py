@@ -9,16 +9,23 @@ from workloads import Graph, Sort, make_graph
 DOC = """\
 The tables and figures of TriCache's section 4.6, on programs that spillcc compiled with -fspill-translation=satc (ours) and by the table (peer), with memory for a part of their data. Cases are
 FIGURE/PROGRAM/SETTING; `ours` and `peer` are seconds, `ratio` is ours over peer, `own_ratio` ours over ours with the first setting of its figure, and `table_ratio` the same of the table; `pairs` are as many as there was time for, after a turn that does not count where there was. Of
-`misses` `ours` and `peer` are the share of Direct's and of Private's translations that miss, in percent, and there are cycles of a hit in each and of an access to the cache of all.
+`misses`, of the work alone, `ours` and `peer` are the share of Direct's and of Private's translations that miss, in percent, `shared_misses_percent` that of accesses to the cache of all that load a page, and there
+are cycles of a hit in each and of an access to the cache of all. `private_pages` of each thread, `private_share` of the frames those of all threads.
 """
 RUN_SECONDS = 1200
 PAGE_BYTES = 4096
+ROOM = 0.95  # of the budget; tables take the rest
+THREADS = (1, 2, 4)
+LEAST_PRIVATE = 8  # pages
 
 
 class Setting:
-    def __init__(self, name, satc=(), both=(), threads=2, storage=None):
-        """Words of spillway run, of ours only and of both."""
+    def __init__(self, name, satc=(), both=(), threads=2, storage=None, levels="both", page_bytes=PAGE_BYTES, sharing=None, half=False, private_part=1, direct_part=4):
+        """Words of spillway run, of ours only and of both. Private has, but for rounding, 1 / private_part of what each of `sharing` threads (all there are) may pin, and Direct 1 / direct_part of Private.
+        half: all threads pin no more than half of the frames, which is what they may where there are few."""
         self.name, self.satc, self.both, self.threads, self.storage = name, list(satc), list(both), threads, storage
+        self.levels, self.page_bytes, self.sharing, self.half = levels, page_bytes, sharing or threads, half
+        self.private_part, self.direct_part = private_part, direct_part
 
 
 class Breakdown:
@@ -26,17 +33,18 @@ class Breakdown:
         self.context, self.quick = context, context.quick
         self.pairs = context.pairs or (1 if self.quick else 3)
         # A figure of a program, but for what its programs load and what its last turn takes longer.
-        self.figure_seconds = 60 if self.quick else 50
+        self.figure_seconds = 60 if self.quick else 90
         self.part = 4
         self.programs, self.data_bytes, self.binaries, self.rows = {}, {}, {}, []
-        scale, records = (16, 40_000) if self.quick else (18, 250_000)
-        graph = context.folder / "kron"
-        make_graph(context, self.build("graph", Graph)["native"], "kron", "any", scale, graph)
+        scale, records = (16, 40_000) if self.quick else (20, 1_000_000)
+        path = context.folder / "kron"
+        make_graph(context, self.build("graph", Graph)["native"], "kron", "any", scale, path)
         self.build("sort", Sort)
-        self.add("pr", "graph", Graph(graph, "pr"), graph.stat().st_size)
+        graph = Graph(path, "pr")
+        self.add("pagerank", "graph", graph, self.loaded_bytes("graph", graph))
         for way in ("shuffle",) if self.quick else ("shuffle", "gnu"):
             sort = Sort(way, records)
-            self.add(way, "sort", sort, sort.data_bytes)
+            self.add(f"{way}_sort", "sort", sort, sort.data_bytes)
 
     def build(self, name, kind):
         self.binaries[name] = {}
@@ -50,17 +58,43 @@ class Breakdown:
         self.programs[name] = (binary, workload)
         self.data_bytes[name] = data_bytes
 
+    def loaded_bytes(self, name, workload):
+        """Of what a program loads: of a graph less than its file has."""
+        with Programs() as programs:
+            program = programs.start([self.binaries[name]["native"], *workload.words(1)])
+            program.read(RUN_SECONDS)
+            return workload.begin(program.asking(RUN_SECONDS))
+
     def budget(self, name):
         return max(self.data_bytes[name] // self.part, 2 * MIB)
+
+    def private_pages(self, name, setting):
+        """Of one thread. A quarter of the frames is not pinned, and where they are few more than that (src/spill/satc.cc)."""
+        frames = int(ROOM * self.budget(name)) // setting.page_bytes
+        most = frames // 2 if setting.half else frames - max(frames // 4, min(1024, frames // 2))
+        return max(_power_of_two_within(most // setting.sharing) // setting.private_part, LEAST_PRIVATE)
+
+    def direct_pages(self, name, setting):
+        return max(self.private_pages(name, setting) // setting.direct_part, 1)
+
+    def sizes_of(self, name, setting):
+        """Columns of what the caches of a thread have."""
+        columns = {}
+        if setting.levels in ("both", "private"):
+            columns["private_pages"] = self.private_pages(name, setting)
+            columns["private_share"] = columns["private_pages"] * setting.threads * setting.page_bytes / self.budget(name)
+        if setting.levels in ("both", "direct"):
+            columns["direct_pages"] = self.direct_pages(name, setting)
+        return columns
 
     def figures(self):
         """{figure: settings}; the first of each is what others are compared with."""
         every = {
-            "levels": [Setting("both"), *(Setting(left, ["--satc-levels", left]) for left in ("private", "direct", "none"))],
-            "threads": [Setting(str(count), threads=count) for count in (1, 2, 4)],
+            "levels": [Setting("both"), *(Setting(left, levels=left) for left in ("private", "direct", "none"))],
+            "threads": [Setting(str(count), threads=count, sharing=max(THREADS)) for count in THREADS],
             "policy": [Setting("clock"), Setting("lru", ["--satc-policy", "lru"], ["--policy", "lru"]), Setting("2q", [], ["--policy", "2q"]),
                        Setting("random", ["--satc-policy", "random"], ["--policy", "random"])],
-            "page": [Setting(f"{kib}K", [], ["--page", f"{kib}K"]) for kib in (4, 8, 16, 32, 64, 128)],
+            "page": [Setting(f"{kib}K", [], ["--page", f"{kib}K"], page_bytes=1024 * kib, half=True) for kib in (4, 8, 16, 32, 64, 128)],
             "backend": [Setting(name, storage=f"{name}:{self.context.storage}") for name in ("uring", "aio", "file")] + [Setting("memory", storage="memory:4G")],
         }
         if self.quick:
@@ -68,15 +102,15 @@ class Breakdown:
             every["threads"], every["policy"] = every["threads"][:2], every["policy"][:2]
         return every
 
-    def sizes(self, name):
-        """Parts of the frames that Private has, and of Private that Direct has."""
-        pages = self.budget(name) // PAGE_BYTES
-        parts = [(4, 4), (4, 16), (4, 1), (16, 4), (64, 4)]
-        return [Setting(f"{a}-{b}", ["--satc-private", max(pages // a, 8), "--satc-direct", max(pages // a // b, 1)]) for a, b in (parts[:1] + parts[3:] if self.quick else parts)]
+    def sizes(self):
+        """Parts of what it may pin that Private has, and of Private that Direct has."""
+        parts = [("most", 1, 4), ("most", 1, 16), ("most", 1, 1), ("quarter", 4, 4), ("sixteenth", 16, 4)]
+        return [Setting(f"{part}-{of_private}", private_part=of_most, direct_part=of_private) for part, of_most, of_private in (parts[:1] + parts[3:] if self.quick else parts)]
 
     def command(self, name, side, setting, more=()):
         binary, workload = self.programs[name]
-        options = [*setting.both, *(setting.satc if side == "satc" else []), *more]
+        own = [*setting.satc, "--satc-levels", setting.levels, "--satc-private", self.private_pages(name, setting), "--satc-direct", self.direct_pages(name, setting)]
+        options = [*setting.both, *(own if side == "satc" else []), *more]
         return self.context.spilled(self.budget(name), [self.binaries[binary][side], *workload.words(setting.threads)], options=options, storage=setting.storage)
 
     def turns(self, case, name, sides):
@@ -115,7 +149,7 @@ class Breakdown:
         rows = []
         for setting in settings:
             ours, table = turns["satc", setting.name], turns["table", seen[setting.name].name]
-            row = row_of(f"{case}/{setting.name}", ours, table, "s")
+            row = row_of(f"{case}/{setting.name}", ours, table, "s", **self.sizes_of(name, setting))
             for name, of, of_first in (("own", ours, turns["satc", first]), ("table", table, turns["table", first])):
                 ratios = [a / b for a, b in zip(of, of_first)]
                 row[name + "_ratio"], row[name + "_spread"] = median(ratios), spread(ratios)
@@ -123,25 +157,46 @@ class Breakdown:
             self.context.say(f"{row['case']:24} {row['ours']:.2f} s, {row['ratio']:.2f} of the table's, {row['own_ratio']:.2f} of {first}")
         return rows
 
-    def misses(self, case, name):
-        """A row of each level's misses, and cycles, of a run in which all is counted."""
+    def counts(self, name, setting, with_work):
+        """Of a run in which every translation is counted: the program loads its data and, if it is to, does its work once."""
         stats = self.context.folder / "stats.json"
         workload = self.programs[name][1]
         with Programs() as programs:
             programs.environment.update(OPENMP)
-            one = programs.start(self.command(name, "satc", Setting("counted"), ["--satc-cycles", "--stats", stats]))
+            one = programs.start(self.command(name, "satc", setting, ["--satc-cycles", "--stats", stats]))
             one.read(RUN_SECONDS)
             workload.begin(one.asking(RUN_SECONDS))
-            workload.turn(one.asking(RUN_SECONDS))
+            for question in [*workload.BEFORE, *([workload.WORK] if with_work else [])]:
+                one.ask(question, RUN_SECONDS)
             one.finish()
-        satc = json.loads(stats.read_text())["satc"]
-        direct, private = (100 * satc[level + "_misses"] / (satc[level + "_hits"] + satc[level + "_misses"]) for level in ("direct", "private"))
-        row = {"case": f"{case}/counted", "ours": direct, "peer": private, "ratio": direct / private if private else 0.0, "spread": 0.0, "unit": "%"}
-        for level, count in (("direct", "direct_hits"), ("private", "private_hits"), ("shared", "shared_accesses")):
-            row[level + "_cycles"] = satc[level + "_cycles"] / max(1, satc[count])
-        row["bypassed"] = satc["bypasses"]
-        self.context.say(f"{row['case']:24} Direct misses {direct:.2f} %, Private {private:.2f} %, cycles {row['direct_cycles']:.0f}, {row['private_cycles']:.0f}, {row['shared_cycles']:.0f}")
+        counted = json.loads(stats.read_text())
+        return counted.get("satc", {}) | {"loads": counted["cache"]["misses"]}
+
+    def misses(self, case, name):
+        """A row of each level's misses, and cycles, of the work alone: the difference of two runs."""
+        setting = Setting("counted")
+        before, after = (self.counts(name, setting, with_work) for with_work in (False, True))
+        row = {"case": f"{case}/counted", **misses_of({key: max(0, after[key] - before.get(key, 0)) for key in after}), **self.sizes_of(name, setting)}
+        self.context.say(f"{row['case']:24} Direct misses {row['ours']:.2f} %, Private {row['peer']:.2f} %, cycles {row['direct_cycles']:.0f}, {row['private_cycles']:.0f}, {row['shared_cycles']:.0f}")
         return [row]
+
+
+def _power_of_two_within(number):
+    return 1 << max(number, 1).bit_length() - 1
+
+
+def _percent(part, whole):
+    return 100 * part / max(1, whole)
+
+
+def misses_of(counts):
+    """Columns of the folder `satc` of statistics, and of `loads`, of the cache of all."""
+    direct, private = (_percent(counts[level + "_misses"], counts[level + "_hits"] + counts[level + "_misses"]) for level in ("direct", "private"))
+    row = {"ours": direct, "peer": private, "ratio": direct / private if private else 0.0, "spread": 0.0, "unit": "%", "pairs": 1,
+           "shared_misses_percent": _percent(counts["loads"], counts["shared_accesses"])}
+    for level, count in (("direct", "direct_hits"), ("private", "private_hits"), ("shared", "shared_accesses")):
+        row[level + "_cycles"] = counts[level + "_cycles"] / max(1, counts[count])
+    return row | {"bypassed": counts["bypasses"]}
 
 
 def _summary(rows):
@@ -164,11 +219,11 @@ def run(context):
     for name in breakdown.programs:
         breakdown.take(f"misses/{name}", lambda case: breakdown.misses(case, name))
         for figure, settings in breakdown.figures().items():
-            if breakdown.quick and name != "pr" and figure != "levels":
+            if breakdown.quick and name != "pagerank" and figure != "levels":
                 continue
             breakdown.take(f"{figure}/{name}", lambda case: breakdown.figure(case, name, settings))
-        if not (breakdown.quick and name != "pr"):
-            breakdown.take(f"size/{name}", lambda case: breakdown.figure(case, name, breakdown.sizes(name)))
+        if not (breakdown.quick and name != "pagerank"):
+            breakdown.take(f"size/{name}", lambda case: breakdown.figure(case, name, breakdown.sizes()))
     rows = breakdown.rows
     if not rows:
         raise Failure("breakdown has no such case; cases are FIGURE/PROGRAM/SETTING", 2)

@@ -20,6 +20,7 @@ class Turn:
 
 class Loaded:
     """Data is loaded once: of `graph` and `selfdriving`."""
+    BEFORE, WORK = (), "run\n"  # what is asked before the work of a turn, and for it
 
     def begin(self, ask):
         line = ask("load\n")
@@ -51,6 +52,7 @@ class Sort:
     # libstdc++'s parallel mode uses what its C++17 has deprecated.
     sources, flags = [BENCH / "sort" / "sort.cc"], ["-O2", "-std=c++20", "-fopenmp", "-Wno-deprecated-declarations"]
     RECORD_BYTES = 100
+    BEFORE, WORK = ("fill\n",), "sort\n"
 
     def __init__(self, way, records):
         self.way, self.records = way, records

@@ -28,6 +28,7 @@ EVERYTHING = "bench/driver/everything.py"
 KEPT = "bench/driver/kept.py"
 PAPERS = "bench/driver/papers.py"
 CLAIMS = "bench/driver/claims.py"
+BREAKDOWN = "bench/driver/breakdown.py"
 
 MUTATIONS = [
     of("all: one that fails ends the others", "everything", (EVERYTHING, "            self.failed[name] = str(failure)\n", "            raise\n")),
@@ -70,6 +71,9 @@ MUTATIONS = [
     of("quick runs say that claims are off", "everything", ("bench/driver/overview.py", 'is_check = not run["made_by"]["quick"]', "is_check = True")),
     of("figures of another processor are held against a claim", "everything", (CLAIMS, ' and part.get("cpu", "") in results[name]["machine"]["cpu"]', "")),
     of("a claim of several values is beside one of them", "everything", (CLAIMS, 'max(part["measured"])', 'min(part["measured"])')),
+    of("Private shrinks as threads come", "breakdown", (BREAKDOWN, "threads=count, sharing=max(THREADS)", "threads=count")),
+    of("Private has less of the memory where pages are of some sizes", "breakdown", (BREAKDOWN, ", half=True) for kib", ") for kib")),
+    of("misses of what is loaded are those of the work", "breakdown", (BREAKDOWN, "after[key] - before.get(key, 0)", "after[key]")),
     of("compiling is measured of sources with -o alone", "programs", (PROGRAMS, 'if "-c" in words and len(sources) == 1', 'if "-c" in words and "-o" in words and len(sources) == 1')),
     of("vertices that a thread has found are lost at the end of a step", "graph", (GRAPH, "  ~Found() { flush(); }\n", "  ~Found() {}\n")),
     of("where rows begin is read in order whatever is advised", "graph", ("bench/graph/main.cc", "    madvise(const_cast<uint64_t*>(graph_.offsets), (graph_.vertices + 1) * sizeof(uint64_t), advice);\n", "")),
