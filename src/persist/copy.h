@@ -1,7 +1,7 @@
 // Copies into a domain, which are flushed as they are made.
 //
 // Whole lines are written past the caches where that makes them durable after a fence: they need not be read before, or flushed after, and throw
-// nothing else out of the caches. Parts of lines at both ends are stored and flushed. All is durable after the next fence of the thread that copies.
+// nothing else out of the caches. Parts of lines at both ends are stored and flushed. All of it is durable after the copying thread's next fence.
 //
 //   Sink   flush(address, bytes)     flushes lines that were stored to
 //          copied(address, bytes)    is told of whole lines that went past the caches

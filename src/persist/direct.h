@@ -7,10 +7,10 @@
 //   anything else                                                        it calls
 //
 // Each thread has one, and opens what its state allows (thread.h). Threads that change the domains close it, and so do the thread's own signal handlers:
-//  1 whoever changes the domains has all threads pass a barrier, then closes every thread's, and has them pass another barrier. Then all that a
-//    thread has stored before it looked at something open is visible
-//  2 whoever opens something first writes a ticket, which opens nothing, then looks at the domains' version, and replaces the ticket, unless it is
-//    gone. So either it sees the change of the domains, or whoever made that change has closed the ticket
+//  1 whoever changes the domains has all threads pass a barrier, then closes every thread's Direct, and has them pass another barrier. After that,
+//    all that a thread stored before it saw something open is visible
+//  2 whoever opens something first writes a ticket, which opens nothing, then reads the domains' version, and replaces the ticket, unless it is gone.
+//    So either it sees the change of the domains, or whoever made that change has removed the ticket
 //
 // Lines that compiled code flushes by itself are not counted; its fences are counted later.
 #pragma once
@@ -25,7 +25,7 @@ namespace persist {
 #define SPILLWAY_NUMBER(name, value, doc) inline constexpr uint64_t kAbi##name = value;
 #include "spillway/abi.inc"
 
-// The table of lines whose flush waits for the fence: the low bits of an entry of this epoch that says so, and the entries, by lines' numbers. (line_set.h)
+// The table of lines whose flush waits for the fence: the low bits that mark such an entry in this epoch, and the entries, by line number. (line_set.h)
 struct PutOff {
   static constexpr size_t kEntries = kAbiPersistPutOffEntries;
 
@@ -45,7 +45,7 @@ struct alignas(base::kLineBytes) Direct {
 
   static constexpr uint64_t kRangeTicket = uint64_t{1} << kAbiPersistRangeShift;  // of no pages
 
-  // Opens a range, or the table, if looks() says that the domains have not changed. Else a ticket stays, which opens nothing. REQUIRES: it is not open.
+  // Opens a range, or the table, if looks() says that the domains have not changed. If they have, a ticket stays, which opens nothing. REQUIRES: not open.
   template <class Look>
   void open_range(size_t instruction, uint64_t range, const Look& looks) {
     open(ranges[instruction], kRangeTicket, range, looks);
@@ -59,7 +59,7 @@ struct alignas(base::kLineBytes) Direct {
     for (auto& range : ranges) range.store(0, std::memory_order_relaxed);
     put_off.store(&kNonePutOff, std::memory_order_relaxed);
   }
-  // The range of OS pages that lie in [begin, begin + bytes) as a whole; 0: there are none, or too many, or they lie too far up.
+  // The range of whole OS pages in [begin, begin + bytes); 0: there are none, or too many, or their addresses are too high.
   static uint64_t range_of(uintptr_t begin, uintptr_t bytes) {
     const uint64_t first = (begin + base::kOsPageBytes - 1) / base::kOsPageBytes,
                    end = (begin + bytes) / base::kOsPageBytes;

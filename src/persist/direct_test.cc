@@ -13,11 +13,11 @@
 namespace persist {
 namespace {
 
-// Which is not what flushes are here.
+// An instruction that flushes here do not use.
 const sys::LineFlush kOther =
     kBestFlush == sys::LineFlush::kClwb ? sys::LineFlush::kClflushopt : sys::LineFlush::kClwb;
 
-// Pages of memory that a domain may be made of.
+// Pages of memory for a domain.
 class Pages {
  public:
   explicit Pages(size_t count)
@@ -53,7 +53,7 @@ TEST(Direct, ARangeIsOfWholePages) {
   EXPECT_EQ(Direct::range_of((uint64_t{1} << 48) - 0x2000, 0x1000), range((uint64_t{1} << 36) - 2, 1));
 }
 
-// Domains change, or a handler comes, between the look at them and the opening.
+// Domains change, or a handler comes, between looking at them and opening.
 TEST(Direct, WhatIsClosedMeanwhileIsNotOpened) {
   Direct direct;
   const PutOff table;
@@ -118,7 +118,7 @@ TEST(Direct, MemoryIsFlushedWithoutACallWhileTheWayIsInline) {
   EXPECT_EQ(direct.put_off.load(), &kNonePutOff);
 }
 
-// What is no memory has more to be done for than an instruction.
+// What is not memory needs more than an instruction.
 TEST(Direct, OtherKindsAreCalledFor) {
   Own runtime(Way::kInline);
   ShadowDevice device(4 * base::kOsPageBytes);
@@ -154,7 +154,7 @@ TEST(Direct, NothingIsDirectThatIsToBeCounted) {
   ASSERT_TRUE(runtime->leave(thread));
 }
 
-// Each is durable after the fence, whoever looked at what.
+// Each line is durable after the fence, whoever flushed it.
 TEST(Direct, WhatIsPutOffNeedsNoCall) {
   Own runtime(Way::kEpoch);
   ShadowDevice device(4 * base::kOsPageBytes);
@@ -190,7 +190,7 @@ TEST(Direct, FencesAreCountedWhoeverExecutesThem) {
   ASSERT_TRUE(runtime->leave(thread));
 }
 
-// In a trial each line is counted, between them none is; and there is another one after that.
+// In a trial each line is counted, between trials none is; and one trial follows another.
 TEST(Direct, AutoCountsWhileItTries) {
   Own runtime(Way::kAuto);
   const Pages pages(8);
@@ -248,8 +248,8 @@ TEST(Direct, ChangesOfTheDomainsCloseIt) {
   }
 }
 
-// A line that waits for the fence was of a domain that is removed, and a file is mapped there: its flush must come to that, although lines of another
-// domain may be put off.
+// A line that waits for the fence was in a domain that is removed, and a file is mapped there: its next flush must reach the file, although lines of
+// another domain may be put off.
 TEST(Direct, WhatWasPutOffIsNotTakenForWhatIsMappedThereNow) {
   Own runtime(Way::kEpoch);
   const Pages pages(2), others(1);
@@ -271,13 +271,13 @@ TEST(Direct, WhatWasPutOffIsNotTakenForWhatIsMappedThereNow) {
   ASSERT_TRUE(runtime->leave(thread));
 }
 
-// A thread flushes where another thread makes memory of a device and a device of memory: whatever it flushes after it has heard of a device comes to that.
+// A thread flushes where another thread turns memory into a device and back: whatever it flushes once it knows of a device reaches that device.
 TEST(Direct, NothingIsMissedWhileDomainsChange) {
   for (const Way way : {Way::kInline, Way::kEpoch, Way::kAuto}) {
     Own runtime(way);
     ShadowDevice device(2 * base::kOsPageBytes);
     std::atomic<uint64_t> made{0};  // odd: it is a device now
-    std::atomic<uint64_t> used{0};  // the last that the thread has seen to its end
+    std::atomic<uint64_t> used{0};  // the last one that the thread has used up to a fence
     std::atomic<bool> is_over{false};
     std::thread flusher([&] {
       Thread* const thread = runtime->enter();
@@ -303,7 +303,7 @@ TEST(Direct, NothingIsMissedWhileDomainsChange) {
       ASSERT_TRUE(runtime->add_domain(domain));
       made.store(round);
       while (used.load() < round) std::this_thread::yield();
-      // While it is in the middle of the next.
+      // While the thread is in the middle of its next turn.
       made.store(round / 2 * 2);
       ASSERT_TRUE(runtime->remove_domain(domain.begin, domain.end).value());
     }

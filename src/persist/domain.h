@@ -5,7 +5,7 @@
 //                  fence is an sfence
 //   file           any file: flushes are noted as ranges, and a fence has the kernel write these (msync, or fdatasync where there are several)
 //   device         lines are sent to a LineDevice: the modelled device, or a test's
-//   none           a mapping that was looked at and is none of these: it is treated as if it was in no domain
+//   none           a mapping that was looked at and is none of these: it is treated as if it were in no domain
 //
 // All have the semantics of the CPU's instructions: a flush promises nothing by itself; what a thread has flushed before its fence is durable when
 // the fence returns.
@@ -18,13 +18,13 @@ namespace persist {
 enum class DomainKind : uint8_t { kMemory, kFlushOnFail, kFile, kDevice, kNone };
 const char* name_of(DomainKind kind);
 
-// Where lines are sent that the CPU's instructions do not write back. Any thread may call any of it at any time.
+// Receives lines that the CPU's instructions do not write back. Any thread may call any of it at any time.
 class LineDevice {
  public:
   // Begins to make lines durable; each is given by the address of its first byte. May block while the device has no room. Several threads may flush
   // the same line at the same time: as with coherent caches, older content never replaces newer content.
   virtual void flush(const uintptr_t* lines, size_t count) = 0;
-  // Returns when all is durable that the calling thread has flushed.
+  // Returns when all that the calling thread has flushed is durable.
   virtual void fence() = 0;
 
  protected:

@@ -113,7 +113,7 @@ Domains::Found Domains::find(uintptr_t address) const {
     Found found;
     found.version = version();
     const size_t count = std::min(size(), kMaxDomains);
-    // The first that ends behind the address.
+    // The first that ends after the address.
     size_t low = 0, high = count;
     while (low < high) {
       const size_t middle = (low + high) / 2;

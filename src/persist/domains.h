@@ -21,25 +21,25 @@ class Domains {
   // Domains of kind none make way for those of all other kinds. Errors: EINVAL: empty, or not of whole lines; EEXIST: it overlaps another; ENOSPC: there
   // are too many.
   base::Expected<void> add(const Domain& domain);
-  // Removes what lies in [begin, end); a domain that lies in it in part loses that part, and becomes two if it was the middle. Returns whether anything did.
-  // Where that would make more than kMaxDomains, all of the domain from `begin` on is removed: up to removal_end().
+  // Removes what lies in [begin, end); a domain that is only partly in it loses that part, and becomes two if it was the middle. Returns whether anything
+  // was there. If that would make more than kMaxDomains, all of the domain from `begin` on is removed: up to removal_end().
   bool remove(uintptr_t begin, uintptr_t end);
   uintptr_t removal_end(uintptr_t begin, uintptr_t end) const;
 
-  // Has all readers look again, though all domains stay as they are.
+  // Makes all readers look again, although all domains stay as they are.
   void touch() { version_.fetch_add(2, std::memory_order_release); }
 
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   struct Found {
-    // The one that has the address, if is_inside; else only begin and end, of the addresses around it that are in no domain.
+    // The one that has the address, if is_inside; otherwise only begin and end, of the gap between domains that the address is in.
     Domain domain;
     bool is_inside = false;
     uint64_t version = 0;  // of the domains, for which this holds
   };
   Found find(uintptr_t address) const;
 
-  // Calls visit(domain) for each domain, while others may change: those that stay are all visited.
+  // Calls visit(domain) for each domain. Domains may change meanwhile; all that stay are visited.
   template <class Visit>
   void visit(const Visit& visit) const {
     for (uintptr_t address = 0;;) {

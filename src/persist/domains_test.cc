@@ -46,7 +46,7 @@ TEST(Domains, RefuseWhatOverlapsAndWhatIsNoLine) {
   EXPECT_EQ(domains->add(domain(0x7000, 0x8000)).error().number, ENOSPC);
 }
 
-// They say only that nobody has to look there again.
+// Domains of this kind only say that nobody has to look there again.
 TEST(Domains, OfKindNoneMakeWay) {
   const auto domains = std::make_unique<Domains>();
   const auto none = [](uintptr_t begin, uintptr_t end) {
@@ -96,7 +96,7 @@ TEST(Domains, LoseTheRestOfOneThatThereIsNoPlaceForAndNoOther) {
     EXPECT_TRUE(domains->find(begin_of(i)).is_inside) << i;
     EXPECT_EQ(domains->find(begin_of(i) + 0xfff).is_inside, i != 5) << i;
   }
-  // A part at an end makes no more of them; and where there is a place, the middle is removed alone.
+  // Removing a part at an end makes no more domains; and once there is a place, the middle is removed alone.
   EXPECT_TRUE(domains->remove(begin_of(6) + 0x800, begin_of(6) + 0x2000));
   EXPECT_TRUE(domains->remove(begin_of(0), begin_of(1)));
   EXPECT_EQ(domains->removal_end(begin_of(7) + 0x400, begin_of(7) + 0x800), begin_of(7) + 0x800);
@@ -104,7 +104,7 @@ TEST(Domains, LoseTheRestOfOneThatThereIsNoPlaceForAndNoOther) {
   EXPECT_TRUE(domains->find(begin_of(7) + 0x800).is_inside);
 }
 
-// Against a map of lines, by random adds and removals.
+// Random adds and removals, compared with a map of lines.
 TEST(Domains, AreWhatAMapOfAllLinesSays) {
   std::mt19937_64 random(7);
   const auto domains = std::make_unique<Domains>();
@@ -134,7 +134,7 @@ TEST(Domains, AreWhatAMapOfAllLinesSays) {
   }
 }
 
-// Whoever reads beside changes sees domains as they were at one time.
+// Whoever reads during changes sees domains as they were at one moment.
 TEST(Domains, AreReadWhole) {
   const auto domains = std::make_unique<Domains>();
   std::atomic<bool> is_over{false};

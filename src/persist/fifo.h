@@ -32,8 +32,8 @@ class Fifo {
  public:
   static constexpr uint32_t kLines = 1024;
   static constexpr uint32_t kMaxClaimLines = 64;
-  // When so many lines wait, handing them to another core pays even if the thread's fence could execute them: waking a flusher that sleeps takes a
-  // system call, as long as some fifty lines.
+  // When this many lines wait, handing them to another core pays even if the thread's fence could execute them: waking a flusher that sleeps takes a
+  // system call, which takes as long as some fifty lines.
   static constexpr uint32_t kWorthLines = 128;
   // How many lines may be taken at a time, by all together.
   static constexpr uint32_t kMaxTaken = (1 << 14) - 1;
@@ -61,7 +61,7 @@ class Fifo {
   }
   // Takes at most count_max lines, which the caller has to flush, and copies them to `to`. Returns how many; 0: none wait, or another was faster.
   uint32_t claim(uintptr_t* to, uint32_t count_max = kMaxClaimLines) { return take(to, count_max, 0); }
-  // Says that so many lines that the caller has claimed are durable.
+  // Says that this many lines that the caller has claimed are durable.
   void finish(uint32_t count) {
     state_.fetch_sub(kTaken * count);  // pairs with the acquire in is_done()
     if (waiter_.load(std::memory_order_seq_cst) != 0 && is_done()) {
@@ -78,7 +78,7 @@ class Fifo {
   }
   void finish_held() { state_.fetch_sub((kTaken + kHeld) * held_count(), std::memory_order_release); }
 
-  // Is all durable that was pushed, except what the thread holds?
+  // Is all that was pushed durable, except what the thread holds?
   bool is_done() const {
     const uint64_t state = state_.load(std::memory_order_seq_cst);
     return between(state, head_.load(std::memory_order_relaxed)) == 0 &&
@@ -106,7 +106,7 @@ class Fifo {
       if (const uintptr_t address = line.load(std::memory_order_relaxed); address != 0) visit(address);
   }
 
-  // In the child of a fork: what was pushed is the parent's to flush. If a handler has forked, the thread that it interrupted goes on with what it holds.
+  // In the child of a fork: what was pushed is for the parent to flush. If a handler has forked, the thread that it interrupted goes on with what it holds.
   void forget() {
     const uint64_t held = held_count();
     state_.store(kClaimed * head_.load(std::memory_order_relaxed) + (kTaken + kHeld) * held,

@@ -40,7 +40,7 @@ TEST(Fifo, TakesNoMoreThanItHolds) {
   EXPECT_FALSE(fifo->push(64));
 }
 
-// Of what its thread has taken itself, a handler of that thread neither waits for it nor leaves it out.
+// A handler neither waits for lines that its own thread has taken, nor leaves them out.
 TEST(Fifo, SaysWhatItsThreadHolds) {
   const auto fifo = std::make_unique<Fifo>();
   uintptr_t lines[Fifo::kMaxClaimLines];
@@ -99,7 +99,7 @@ TEST(Fifo, IsWorthwhileWhenManyWaitOrTheThreadDoes) {
   EXPECT_TRUE(fifo->is_worthwhile());
 }
 
-// Each line is claimed once, whoever claims; a fence returns when all of them are done, and not before.
+// Each line is claimed once, by whomever; a fence returns when all of them are done, and not before.
 TEST(Fifo, SeveralClaimAndNothingIsLostOrClaimedTwice) {
   const auto fifo = std::make_unique<Fifo>();
   constexpr uint64_t kRounds = 3'000, kClaimers = 3;

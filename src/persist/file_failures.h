@@ -1,8 +1,8 @@
-// FileFailures: what the kernel could not write of files' mappings, of all threads.
+// FileFailures: the kernel's failures to write files' mappings, of all threads.
 //
-// The kernel tells of a failed write once, to whoever has the file written next. That may be another thread than the one whose flush is lost, which
-// is told that all is well. So each failure is noted here, and the next fence of each thread that has flushed something of the file fails, too. A
-// thread that looks after the kernel has told another one, but before that one has noted it, learns of it at the fence after.
+// The kernel reports a failed write once, to whoever has the file written next. That may be another thread than the one whose flush is lost, which
+// is then told that all is well. So each failure is noted here, and the next fence of each thread that has flushed something in the file fails, too.
+// A thread that looks after the kernel has told another one, but before that one has noted it, learns of it at its next fence.
 //
 // Files are known by their descriptors. Files without one are taken for the same file, and so are some others: a thread may be told of a failure that
 // was not in its file.
@@ -36,7 +36,7 @@ class FileFailures {
     explicit Seen(const FileFailures& failures) : failures_(failures) {
       for (size_t i = 0; i < kPlaces; ++i) last_[i] = failures.last(i);
     }
-    // Tells of the last failure of this file since the last call for it: an errno value; 0: there was none.
+    // Returns the last failure of this file since the last call for it: an errno value; 0: there was none.
     int take(int descriptor) {
       const size_t place = place_of(descriptor);
       const uint64_t last = failures_.last(place);

@@ -107,7 +107,7 @@ int FileRanges::write_all(const Domains& domains, SharedSyncs* shared) {
   int error = 0;
   for (size_t i = 0; i < count_; ++i) {
     const int result = write_one(domains, i, shared);
-    const int told = seen_.take(ranges_[i].descriptor);  // its own among them
+    const int told = seen_.take(ranges_[i].descriptor);  // its own included
     if (error == 0) error = result != 0 ? result : told;
   }
   count_ = 0;

@@ -1,4 +1,4 @@
-// FileRanges: what one thread has flushed of files' mappings since its last fence, as ranges of OS pages.
+// FileRanges: what one thread has flushed in files' mappings since its last fence, as ranges of OS pages.
 //
 // The kernel writes whole OS pages, so the lines of a page are one range, and neighbours join. If a fence has one range of a file, the kernel writes
 // that (msync); if it has several, the kernel writes all of the file (fdatasync), since each call waits for the device by itself.
@@ -29,12 +29,12 @@ class FileRanges {
   // Notes [begin, end), which lies in the domain, of kind kFile. REQUIRES: has_room(). Cost: some 10 ns.
   void add(const Domain& domain, uintptr_t begin, uintptr_t end);
   bool is_empty() const { return count_ == 0; }
-  // Has the kernel write what was noted and still lies in a file's domain, waits for that, and forgets what was noted. `shared`: not null where
+  // Has the kernel write what was noted and still lies in a file's domain, waits for that, and forgets what was noted. `shared`: not null if
   // threads that wait for the same file share the write. REQUIRES: no domain is removed meanwhile. Errors: as the kernel says, EIO or ENOSPC: of the
   // first write that fails, or of one in these files that failed for another thread since this one was last told. What was noted may not be durable
   // then, and the kernel does not try again by itself. May block for an I/O.
   base::Expected<void> write(const Domains& domains, SharedSyncs* shared = nullptr);
-  // The same, to make room; the next write() tells of an error.
+  // The same, to make room; the next write() reports an error.
   void write_early(const Domains& domains);
 
  private:
@@ -54,9 +54,9 @@ class FileRanges {
   // Each returns 0 or an errno value.
   int write_all(const Domains& domains, SharedSyncs* shared);
   int write_one(const Domains& domains, size_t number, SharedSyncs* shared);
-  // Does no range behind this one lie in the same file's domain?
+  // Are no ranges after this one in the same file's domain?
   bool is_alone(size_t number) const;
-  // Leaves out those that do, since one fdatasync writes them all.
+  // Leaves out those that are, since one fdatasync writes them all.
   void skip_others(size_t number);
 
   FileFailures& failures_;

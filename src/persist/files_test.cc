@@ -98,7 +98,7 @@ TEST_F(FileTest, WhatTheKernelCannotWriteIsTold) {
   close(other.descriptor);
 }
 
-// The kernel says so once, to whoever asks it to write the file: what it could not write may be another thread's.
+// The kernel reports it once, to whoever asks it to write the file: what it could not write may be another thread's.
 TEST_F(FileTest, WhatTheKernelCannotWriteIsToldToAllThatFlushedThere) {
   Own runtime(Way::kEpoch);
   Domain other = domain(-1);
@@ -112,7 +112,7 @@ TEST_F(FileTest, WhatTheKernelCannotWriteIsToldToAllThatFlushedThere) {
   const auto fenced = another->fence();
   ASSERT_FALSE(fenced);
   EXPECT_EQ(fenced.error().number, EINVAL);
-  // Once; and who comes later is told nothing.
+  // Each thread is told once, and one that comes later is told nothing.
   for (Thread* const each : {thread, another, runtime->enter()}) {
     each->flush(begin(), 64);
     EXPECT_TRUE(each->fence());
@@ -120,7 +120,7 @@ TEST_F(FileTest, WhatTheKernelCannotWriteIsToldToAllThatFlushedThere) {
   close(other.descriptor);
 }
 
-// What a thread has flushed is dropped when its domain is removed: that it could not be written then is no secret of who removed it.
+// What a thread has flushed is dropped when its domain is removed: if it could not be written then, not only the remover is told.
 TEST_F(FileTest, WhatCannotBeWrittenWhenADomainIsRemovedIsToldToAllThatFlushedThere) {
   Own runtime(Way::kEpoch);
   void* const gone = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -147,7 +147,7 @@ TEST_F(FileTest, ADomainOfAFileIsWrittenWhenItIsRemoved) {
   EXPECT_TRUE(runtime->leave(thread));
 }
 
-// Whoever removes a domain has it written. What others have noted of it is dropped then: neither its memory nor its descriptor is there at their fence.
+// Whoever removes a domain has it written. What others have noted there is dropped: at their fence neither its memory nor its descriptor exists.
 TEST_F(FileTest, AMappingMayGoBeforeTheFence) {
   for (const bool has_descriptor : {true, false})
     for (const int ranges : {1, 3}) {
@@ -168,7 +168,7 @@ TEST_F(FileTest, AMappingMayGoBeforeTheFence) {
           store(reinterpret_cast<char*>(from) + i * 16384, 7);
           thread->flush(from + i * 16384, 64);
         }
-      // One half, whose domain the rest keeps; then all.
+      // First one half, while the other stays a domain; then all.
       ASSERT_TRUE(runtime->remove_domain(start, half).value());
       munmap(memory, kBytes / 2);
       ASSERT_TRUE(thread->fence());
@@ -182,7 +182,7 @@ TEST_F(FileTest, AMappingMayGoBeforeTheFence) {
     }
 }
 
-// Where a part of a file's domain was, another file's begins: that the one is written says nothing of the other.
+// Another file's domain begins where a part of a file's domain was: writing one file does not write the other.
 TEST_F(FileTest, AnotherFileMayBeWhereADomainBegan) {
   Own runtime(Way::kEpoch);
   const uintptr_t half = begin() + kBytes / 2;
@@ -201,7 +201,7 @@ TEST_F(FileTest, AnotherFileMayBeWhereADomainBegan) {
   close(other.descriptor);
 }
 
-// More domains than a thread has ranges for: what was noted is written in between.
+// With more domains than a thread has ranges for, what was noted is written in between.
 TEST_F(FileTest, ManyDomainsOfFiles) {
   Own runtime(Way::kEpoch);
   for (uintptr_t i = 0; i < 40; ++i)
@@ -242,7 +242,7 @@ TEST_F(FileTest, FencesOfSeveralThreadsMayShareAnIo) {
   EXPECT_EQ(dirty_bytes(), 0u);
 }
 
-// What was written early, to have room for other domains' ranges, and failed, is told by the fence.
+// If an early write, to make room for other domains' ranges, fails, the fence says so.
 TEST_F(FileTest, WhatCouldNotBeWrittenEarlyIsTold) {
   Own runtime(Way::kEpoch);
   const int null = open("/dev/null", O_RDONLY);  // has nothing that could be synced
@@ -262,7 +262,7 @@ TEST_F(FileTest, WhatCouldNotBeWrittenEarlyIsTold) {
   close(null);
 }
 
-// A device whose flush a signal comes in the middle of, so that the thread is inside.
+// A device in the middle of whose flush a signal comes, so that the thread is inside.
 class RaisingDevice final : public LineDevice {
  public:
   void flush(const uintptr_t*, size_t) override { raise(SIGUSR2); }
@@ -271,7 +271,7 @@ class RaisingDevice final : public LineDevice {
 Thread* raised_thread = nullptr;
 uintptr_t raised_line = 0;
 
-// What a handler flushes of a file then is written at once; if it cannot be, its thread's next fence tells.
+// What a handler flushes in a file at that moment is written at once; if it cannot be, the thread's next fence says so.
 TEST_F(FileTest, HandlersInTheMiddleWriteAtOnce) {
   Own runtime(Way::kInline);
   RaisingDevice device;

@@ -12,11 +12,11 @@
 namespace persist {
 namespace {
 
-// So many looks in vain, some 50 us, before a flusher sleeps.
+// Looks in vain before a flusher sleeps: some 50 us.
 constexpr int kSpins = 400;
-// A flusher that sleeps looks again after so long, though nobody relies on that.
+// A flusher that sleeps looks again after this time, though nobody relies on that.
 constexpr uint64_t kSleepNs = 50'000'000;
-// A flusher takes so many lines at least: each share costs a fence, some 100 ns, and memory is written in blocks of 256 bytes.
+// A flusher takes at least this many lines: each share costs a fence, some 100 ns, and memory is written in blocks of 256 bytes.
 constexpr uint32_t kMinShare = 4;
 
 }  // namespace
@@ -154,7 +154,7 @@ void Flushers::serve(Member& member) {
         wanted_.wait(key, kSleepNs);
     } else {
       if (look(member) == 0) look_and_sleep(member);
-      // If it is not wanted any more, what it was woken for, or kept others from being woken for, is another one's to do.
+      // If it is no longer wanted, what it was woken for, or kept others from being woken for, is for another one to do.
       if (!is_wanted(member)) wake_surely();
     }
   }
@@ -170,7 +170,7 @@ void Flushers::look_and_sleep(Member& member) {
   sleepers_.fetch_add(1, std::memory_order_relaxed);
   const uint32_t key = work_.prepare();
   lookers_.fetch_sub(1, std::memory_order_relaxed);
-  // Pairs with the fence in wake_surely(): either this looks after the push, or who pushed looks at lookers_ and sleepers_ after this.
+  // Pairs with the fence in wake_surely(): either this looks after the push, or whoever pushed looks at lookers_ and sleepers_ after this.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (found != 0 || is_ending() || look(member) != 0 || !is_wanted(member))
     work_.cancel();
@@ -222,7 +222,7 @@ void Flushers::control() {
     begin_ns = now_ns;
     lines = now_lines;
     asked = now_asked;
-    // A smaller count can want more flushers: those in the place of fences.
+    // A smaller count can need more flushers: those that take the place of fences.
     if (count_.exchange(governor.count(), std::memory_order_relaxed) != governor.count())
       wanted_.notify_all();
   }

@@ -11,12 +11,11 @@
 //  2 flushers that are not wanted sleep where no thread that pushes wakes them
 //  3 a flusher takes only its share of what waits in a FIFO, so that others flush beside it
 //  4 a flusher looks up the domain of what it has claimed: lines that are in no domain any more are dropped
-//  5 count() is how many are to flush at the same time. While no more threads than that have FIFOs, their fences flush, and as many flushers are
-//    wanted beside them as count() leaves, but at least one; these take only what is worth the way to another core, and what a thread asks for. While
-//    there are more threads, fences execute nothing, and count() flushers are wanted. There is one exception: if nobody has said how many flushers
-//    there may be, and count() has reached the number of processors, fences execute however many threads there are, since no more run at the same
-//    time anyway. So a fence knows whether it may flush without a variable that all fences write to, which would go from core to core: that is what
-//    fences are to be spared
+//  5 count() is how many are to flush at the same time. While no more threads than that have FIFOs, their fences flush, and the rest of count() is
+//    wanted as flushers, but at least one; these take only what is worth moving to another core, and what a thread asks for. While there are more
+//    threads, fences execute nothing, and count() flushers are wanted. There is one exception: if nobody has said how many flushers there may be, and
+//    count() has reached the number of processors, fences execute however many threads there are, since no more run at the same time anyway. This
+//    way, a fence knows whether it may flush without a variable that all fences write to, whose line would move from core to core all the time
 //
 // Thread contract: start() and stop() by one thread at a time; the rest by any thread. All signals are blocked in the flushers' threads.
 #pragma once
@@ -61,7 +60,7 @@ class Flushers {
     return pushers_.load(std::memory_order_relaxed) <= count || (is_free_ && count == settings_.most) ||
            !are_running();
   }
-  // Executes what nobody has claimed of the FIFO. Returns how many lines. REQUIRES: the caller is the FIFO's thread, at its fence and inside its gate.
+  // Executes what nobody has claimed in the FIFO. Returns how many lines. REQUIRES: the caller is the FIFO's thread, at its fence and inside its gate.
   uint32_t execute_waiting(Fifo& fifo);
   // May flushers take what waits there?
   bool may_take(const Fifo& fifo) const { return !do_fences_execute() || fifo.is_worthwhile(); }

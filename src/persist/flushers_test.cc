@@ -49,7 +49,7 @@ class ClosedDevice final : public LineDevice {
   std::atomic<uint32_t> inside_{0};
 };
 
-// Flushers that cannot keep up: who flushes does the rest.
+// If flushers cannot keep up, the thread that flushes does the rest.
 TEST(Flushers, AFullQueueLosesNothing) {
   Own runtime(Way::kDecoupled);
   ShadowDevice shadow(1 << 18);
@@ -78,7 +78,7 @@ class Mapping {
     EXPECT_TRUE(runtime_.add_domain({.begin = begin(), .end = begin() + bytes_}));
   }
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }
-  // Removed and unmapped by another thread: not before the device lets go of who is inside of it.
+  // Another thread removes and unmaps it, which must not end before the device lets go of who is inside it.
   void expect_to_stay_until_open(ClosedDevice& device) const {
     std::atomic<bool> is_gone{false};
     std::thread other([&] {
@@ -98,7 +98,7 @@ class Mapping {
   void* const memory_;
 };
 
-// A flusher has claimed lines of a mapping and is held up before it comes to them: the mapping goes only when it is done with them.
+// A flusher has claimed lines of a mapping and is held up before it gets to them: the mapping goes only when they are done.
 TEST(Flushers, AMappingStaysWhileFlushersAreAtIt) {
   constexpr size_t kBytes = 1 << 14;
   for (int round = 0; round < 5; ++round) {
@@ -109,7 +109,7 @@ TEST(Flushers, AMappingStaysWhileFlushersAreAtIt) {
     const Mapping mapping(*runtime, kBytes);
     const uintptr_t begin = mapping.begin();
     Thread* const thread = runtime->enter();
-    // Memory, the device, memory: whatever the flusher claims at a time, some of it comes after what holds it up.
+    // Memory, the device, memory: however much the flusher claims at a time, some of it comes after the line that holds it up.
     thread->flush(begin, 512);
     thread->flush(shadow.begin());
     thread->flush(begin, kBytes);
@@ -120,7 +120,7 @@ TEST(Flushers, AMappingStaysWhileFlushersAreAtIt) {
   }
 }
 
-// A fence that comes while its domain is being removed returns when its lines are durable, whatever the removal waits for meanwhile.
+// A fence during the removal of its domain returns only when its lines are durable, whatever the removal is waiting for.
 TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
   for (const Way way : {Way::kEpoch, Way::kDecoupled}) {
     Own runtime(way, 4);
@@ -129,7 +129,7 @@ TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
     ASSERT_TRUE(runtime->add_domain(device.domain()));
     ASSERT_TRUE(runtime->add_domain(removed.domain()));
     Thread* const thread = runtime->enter();
-    // Flushed again and again in the epoch before, the line is put off from its first flush on.
+    // The line was flushed several times in the last epoch, so it is put off from its first flush on.
     for (uint64_t again = 1; again <= 4; ++again) {
       if (again == 4) ASSERT_TRUE(thread->fence());
       store(removed.memory(), again);
@@ -151,7 +151,7 @@ TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
     std::thread removing([&] {
       ASSERT_TRUE(runtime->remove_domain(removed.begin(), removed.begin() + removed.bytes()).value());
     });
-    // It waits; if it did not, the domain would be gone soon.
+    // The removal waits; if it did not, the domain would soon be gone.
     for (int i = 0; i < 100 && runtime->domains().find(removed.begin()).is_inside; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::thread opening([&] {
@@ -165,7 +165,7 @@ TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
   }
 }
 
-// As of flushers, of a fence that executes what waits.
+// As for flushers, so for a fence that executes what waits.
 TEST(Flushers, AMappingStaysWhileAFenceIsAtIt) {
   constexpr size_t kBytes = 1 << 12;
   Own runtime(Way::kDecoupled, 1);
@@ -187,7 +187,7 @@ TEST(Flushers, AMappingStaysWhileAFenceIsAtIt) {
   fencing.join();
 }
 
-// Few lines, which nobody else is called for.
+// These are too few lines to call anybody else for.
 TEST(Flushers, AFenceExecutesWhatWaits) {
   Own runtime(Way::kDecoupled);
   ShadowDevice shadow(1 << 16);
@@ -209,7 +209,7 @@ TEST(Flushers, AFenceExecutesWhatWaits) {
   EXPECT_EQ(runtime->flushers().executed_lines(), 0u);
 }
 
-// Threads that hand lines over are at most as many as may flush, or their fences leave it to flushers.
+// Fences flush only while no more threads hand lines over than may flush at a time; otherwise they leave it to flushers.
 TEST(Flushers, NoMoreThreadsFlushThanMay) {
   for (const bool is_bound : {true, false}) {
     const uint32_t most = std::min(sys::cpu_count(), Flushers::kMaxFlushers);
@@ -228,7 +228,7 @@ TEST(Flushers, NoMoreThreadsFlushThanMay) {
       }
       ASSERT_TRUE(threads[0]->fence());
       ASSERT_TRUE(device.is_durable(device.memory(), 512));
-      // More of them than there are processors do not run at the same time in any case.
+      // No more threads than processors run at the same time in any case.
       (threads.size() <= most || !is_bound ? by_fences : by_flushers) += 8;
       EXPECT_EQ(runtime->counts().fence_lines, by_fences) << threads.size();
     };
@@ -247,7 +247,7 @@ TEST(Flushers, NoMoreThreadsFlushThanMay) {
   }
 }
 
-// What fences execute is part of the rate that says how many flushers there are to be.
+// What fences execute is part of the rate from which the number of flushers is chosen.
 TEST(Flushers, TheGovernorKnowsWhatFencesExecute) {
   Own runtime(Way::kDecoupled, 4);
   ShadowDevice device(1 << 12);
@@ -263,7 +263,7 @@ TEST(Flushers, TheGovernorKnowsWhatFencesExecute) {
   EXPECT_EQ(runtime->flushers().executed_lines(), 0u);
 }
 
-// Beside threads that come and go, fences execute what waits or wait for flushers, by turns.
+// While threads come and go, fences alternate between executing what waits and waiting for flushers.
 TEST(Flushers, FencesAreRightWhoeverExecutes) {
   Own runtime(Way::kDecoupled, 3);
   ShadowDevice device(1 << 17);
@@ -292,7 +292,7 @@ TEST(Flushers, FencesAreRightWhoeverExecutes) {
       Thread* const thread = runtime->enter();
       char* const own = device.memory() + t * kBytesEach;
       const auto begin = reinterpret_cast<uintptr_t>(own);
-      // The thread's own device beside it, whose domain goes and comes; it is not to be touched in between.
+      // The thread also has a device of its own, whose domain goes and comes; in between it must not be touched.
       ShadowDevice other(1 << 14, t);
       for (uint64_t round = 1; round < 300; ++round) {
         ASSERT_TRUE(runtime->add_domain(other.domain()));

@@ -9,7 +9,7 @@ namespace {
 
 // From the last point towards a bound that has not been sampled.
 constexpr double kStride = 1.6;
-// What told of a change counts as a sample of the search, beside the one that is its first point.
+// What revealed a change counts as a sample of the search, besides the one that is its first point.
 constexpr uint32_t kChangeSamples = 1;
 // A watch: samples between probes, at least; samples that a reference is the mean of, at most; the weight of one in the mean noise; how many times the
 // noise a sum of deviations must be for a change.
@@ -126,10 +126,10 @@ const Governor::Point& Governor::best() const {
   return *highest;
 }
 
-// 0: nowhere can be better by more than kAlike.
+// 0: no count can be better by more than kAlike.
 uint32_t Governor::next_to_sample(const Point& highest) const {
-  // The peak lies between the nearest points that are lower by more than noise. Where there is none, the way to the bound is open. With hardly
-  // fewer flushers a rate that is so much lower can be nothing but noise.
+  // The peak lies between the nearest points that are lower by more than noise. If one is missing, the way to that bound is open. A rate that much
+  // lower with hardly fewer flushers can be nothing but noise.
   const double low = highest.rate * (1 - kDistinct);
   const auto is_end = [&](const Point& point) {
     return point.rate < low && point.count < (1 - kDistinct) * highest.count;
@@ -214,7 +214,7 @@ void Governor::end_probe(double rate) {
   const double gain = rate / reference_ - 1;
   if (gain > kWorthwhile) {
     begin_search(rate);
-    // The load may have changed: what was known of the other count is not believed.
+    // The load may have changed: what was known about the other count is no longer trusted.
     count_ = settled_;
     return;
   }

@@ -1,4 +1,4 @@
-// Governor: how many flushers are to run now, told from nothing but the rate at which lines become durable.
+// Governor: decides how many flushers are to run now, from nothing but the rate at which lines become durable.
 //
 // A device takes more lines from more flushers until they stand in each other's way, and then fewer. Where the peak is depends on the
 // device and on the load, so it is looked for while the program runs, and again when the load changes.
@@ -18,9 +18,9 @@
 //  1 lower <= count() <= upper
 //  2 a search ends with kMaxSearchSamples samples, those of the four points included
 //  3 probes that bring nothing cost kProbeCost of the rate, in the long run
-//  4 of counts whose rates are alike to kAlike the lowest is taken: flushers cost processors
+//  4 of counts whose rates differ by no more than kAlike, the lowest is taken: flushers cost processors
 //
-// Assumed, else it may end at a lesser peak: one peak; and n + k flushers reach at most (n + k) / n of what n reach.
+// Assumptions, without which it may end at a lesser peak: there is one peak; and n + k flushers reach at most (n + k) / n of what n reach.
 //
 // Thread contract: one thread at a time. No clock, no I/O, no memory but its own.
 #pragma once
@@ -34,8 +34,8 @@ class Governor {
   // Relative differences of rates.
   static constexpr double kAlike = 0.01;       // not worth a flusher
   static constexpr double kNoise = 0.03;       // expected of one sample, until more is known
-  static constexpr double kDistinct = 0.08;    // two samples with this noise hardly ever differ so much
-  static constexpr double kWorthwhile = 0.04;  // a probe that is so much better begins a search
+  static constexpr double kDistinct = 0.08;    // two samples with this noise hardly ever differ by this much
+  static constexpr double kWorthwhile = 0.04;  // a probe that is better by this much begins a search
   static constexpr double kProbeCost = 0.015;
 
   // Both are counts of flushers; the upper one is that of cores, or of the application's threads if there are more.
@@ -51,8 +51,8 @@ class Governor {
   // had nothing to do is no sample: not positive, it is ignored. Cost: tens of additions.
   void on_sample(double rate);
 
-  // What the paper's rule says of rates at lower, lower + 1, upper - 1 and upper: where the line through the first two meets that through the
-  // others, within the bounds. Where the lines do not meet in a peak: the bound that they rise to, else the better one.
+  // The paper's rule, for rates at lower, lower + 1, upper - 1 and upper: where the line through the first two meets that through the others,
+  // within the bounds. If the lines do not meet in a peak: the bound that they rise to, or else the better one.
   static uint32_t estimate(uint32_t lower, uint32_t upper, const double (&rates)[4]);
 
  private:

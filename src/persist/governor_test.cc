@@ -1,5 +1,5 @@
-// How near the Governor comes to the best count, how soon and at what cost: over families of curves, of which it knows nothing but samples.
-// What it is measured against is the best count of all, by trying each.
+// How near the Governor comes to the best count, how soon and at what cost: over families of curves, of which it gets nothing but samples.
+// It is measured against the best count of all, found by trying each.
 #include "persist/governor.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Bounds {
 constexpr Bounds kBounds[] = {{1, 1},  {1, 2},  {1, 3},  {1, 4},  {1, 8}, {1, 16},
                               {1, 24}, {2, 24}, {1, 32}, {4, 48}, {1, 64}};
 
-// Of n flushers: p is where the peak is or what sets it, q from 0 to 1 what sets the shape, N the upper bound.
+// The rate of n flushers: p is the peak or determines it, q from 0 to 1 determines the shape, N is the upper bound.
 struct Family {
   const char* name;
   double (*rate)(double n, double p, double q, double N);
@@ -74,7 +74,7 @@ class World {
   enum class Noise { kNone, kUniform, kNormal };  // within 3 %, or 3 % its standard deviation
   World(Noise noise, uint64_t seed) : noise_(noise), random_(seed) {}
 
-  // Peaks at few flushers are as frequent as at many, in ratio about.
+  // Peaks at few flushers are as frequent as at many, roughly in proportion.
   Curve curve(const Family& family, Bounds bounds, double scale) {
     const double p = bounds.lower + std::floor((bounds.upper - bounds.lower + 1) * std::pow(draw(), 1.7));
     const double q = draw();
@@ -113,7 +113,7 @@ class World {
 };
 using Noise = World::Noise;
 
-// Parts of the best rate that were reached.
+// The fractions of the best rate that were reached.
 struct Parts {
   std::vector<double> all;
   void add(double part) { all.push_back(part); }
@@ -139,7 +139,7 @@ void for_each_draw(const std::function<void(const Family&, Bounds)>& act) {
 }
 
 struct Limits {
-  double worst;        // part of the best rate
+  double worst;        // fraction of the best rate
   double share_below;  // 95 % of it
 };
 
@@ -171,7 +171,7 @@ TEST_P(GovernorNoiseTest, TheFirstSearchEndsNearTheBestCount) {
          {.worst = 0.4, .share_below = 0.025});
 }
 
-// The load changes, and the rate at the present count by more than noise and 12 %: whatever the Governor is at, also a probe.
+// The load changes, and with it the rate at the present count, by more than noise and 12 %: whatever the Governor is doing, even a probe.
 TEST_P(GovernorNoiseTest, AfterAChangeASearchEndsNearTheBestCount) {
   Parts parts;
   for_each_draw([&](const Family& family, Bounds bounds) {
@@ -189,7 +189,7 @@ TEST_P(GovernorNoiseTest, AfterAChangeASearchEndsNearTheBestCount) {
          {.worst = 0.01, .share_below = 0.05});
 }
 
-// The same with the rate at the present count as it was: only probes can tell.
+// The same, but the rate at the present count stays as it was: only probes can tell.
 TEST_P(GovernorNoiseTest, AChangeThatDoesNotShowIsFoundByProbes) {
   constexpr int kSoon = 400;
   int changes = 0, found_later = 0, samples_sum = 0;
@@ -271,7 +271,7 @@ TEST(GovernorTest, LinesMeetAtThePeak) {
   EXPECT_EQ(estimate(9, 10, 9, 1), 21u);
 }
 
-// Why there is a search: two lines say nothing about what lies between them.
+// The reason for a search: two lines say nothing about what lies between them.
 TEST(GovernorTest, LinesAloneLoseHalfOfTheRate) {
   constexpr Bounds kRange = {1, 24};
   const auto parts = [&](double (*rate)(double)) {
@@ -290,15 +290,15 @@ TEST(GovernorTest, LinesAloneLoseHalfOfTheRate) {
   const auto [saturating_lines, saturating_search] = parts([](double n) { return 1 - std::exp(-n / 8); });
   EXPECT_LT(saturating_lines, 0.75);
   EXPECT_GT(saturating_search, 0.98);
-  // All that there is to know lies in the middle.
+  // Everything interesting lies in the middle.
   const auto [step_lines, step_search] = parts([](double n) { return n < 5 ? 0.3 * n : n < 10 ? 3 : 0.9; });
   EXPECT_LT(step_lines, 0.5);
   EXPECT_GT(step_search, 0.99);
-  // Where they are a good description, they are nearly right.
+  // Where the lines describe the curve well, they are nearly right.
   EXPECT_GT(parts([](double n) { return n <= 7 ? n : 7 - (n - 7) / 4; }).first, 0.99);
 }
 
-// The same on the curves of a modelled device: streams of lines, and lines anywhere.
+// The same on the curves of a modelled device: lines in order, and random lines.
 TEST(GovernorTest, LinesAloneMissThePeakOfAModelledDevice) {
   constexpr Bounds kRange = {1, 24};
   double lines_worst = 1;
@@ -362,7 +362,7 @@ TEST(GovernorTest, WhatIsNoSampleChangesNothing) {
   EXPECT_EQ(governor.count(), 2u);
 }
 
-// One sample that is far off is enough; several that are a little off are, too; noise is not.
+// One sample that is far off is enough, and so are several that are a little off; noise is not.
 TEST(GovernorTest, ChangesAreToldFromNoise) {
   const auto samples_until_search = [](double factor) {
     constexpr Bounds kRange = {1, 24};

@@ -12,7 +12,7 @@ namespace {
 
 using Order = std::array<uint8_t, kMaxLayoutParts>;
 
-// One behind the other.
+// One after the other.
 size_t lay_out_dense(std::span<const size_t> bytes, size_t alignment, const Order& order,
                      std::span<size_t> offsets) {
   size_t end = 0;
@@ -23,7 +23,7 @@ size_t lay_out_dense(std::span<const size_t> bytes, size_t alignment, const Orde
   return end;
 }
 
-// Each from a line's begin on, or in the rest of a line where all of it has room: the largest first, each where the least is left.
+// Each at the beginning of a line, or in the rest of a line that has room for all of it: the largest first, each in the smallest rest that fits.
 size_t lay_out_apart(std::span<const size_t> bytes, size_t alignment, const Order& order,
                      std::span<size_t> offsets) {
   struct Rest {

@@ -56,7 +56,7 @@ TEST(Layout, RefusesWhatItCannotDo) {
   EXPECT_EQ(lay_out({}).bytes, 0u);
 }
 
-// A part goes where the least is left: two others have room together in the larger rest then.
+// A part goes into the smallest rest that fits: then two others have room together in the larger one.
 TEST(Layout, SmallPartsFillWhatIsLeft) {
   const std::vector<size_t> parts = {40, 32, 24, 16, 16};
   const LaidOut all = lay_out(parts);
@@ -65,7 +65,7 @@ TEST(Layout, SmallPartsFillWhatIsLeft) {
     EXPECT_EQ(all.offsets[i] / 64, (all.offsets[i] + parts[i] - 1) / 64) << i;
 }
 
-// Parts of any sizes do not overlap, are aligned, and take no more lines than one behind the other, in that order of sizes.
+// Parts of any sizes do not overlap, are aligned, and take no more lines than if they lay one after the other by size.
 TEST(Layout, PartsOfAnySize) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 20'000; ++round) {

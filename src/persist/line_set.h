@@ -1,8 +1,8 @@
 // LineSet: the lines that one thread flushes between two fences, so that none is written back more often than it must be.
 //
 // A flush promises nothing before the fence that follows it. So of several flushes of a line all but the last may be left out, and the last may wait
-// for the fence. But a flush that is executed at once costs next to nothing, since it goes on beside what the thread does next; while a store to a
-// line that is being written back has to wait. So a line is treated by how it was used before:
+// for the fence. A flush that is executed at once costs next to nothing, since it overlaps with what the thread does next; but a store to a line
+// that is being written back has to wait. So a line is treated by how it was used before:
 //
 //   not known, or flushed once in the last epoch that it was flushed in    flushed at once
 //   flushed again in this epoch                                            put off until the fence
@@ -12,7 +12,7 @@
 //
 // Invariants
 //  1 a line that was put off stands in the list until clear(). The table only says what to do with the next flush of a line, and may forget any line;
-//    but if an entry of this epoch is marked as put off, its line is in the list. So the table is emptied when epochs' numbers begin anew
+//    but if an entry of this epoch is marked as put off, its line is in the list. So the table is emptied when the numbers of epochs wrap around
 //  2 only its thread changes the list: first a line, then the count, and last the table's entry. A signal handler of the thread, and another thread
 //    that keeps this one from changing the list (thread.h), find all lines in it except the one that is just being put in
 //
@@ -69,7 +69,7 @@ class LineSet {
     list_[count].store(line, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_release);  // pairs with the one in visit()
     count_.store(count + 1, std::memory_order_relaxed);
-    // What compiled code of a handler reads is true by then.
+    // Before a handler's compiled code can read the entry, the line is in the list.
     std::atomic_signal_fence(std::memory_order_release);
     entry = entry >> kFlagBits == now >> kFlagBits ? now | kPutOff | kAgain : now | kPutOff;
   }

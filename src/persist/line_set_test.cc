@@ -13,7 +13,7 @@ using Flush = LineSet::Flush;
 
 constexpr uintptr_t line(uint64_t number) { return 0x7000'0000'0000 + number * base::kLineBytes; }
 
-// As a thread uses it; `executed` is called for each line that is written back.
+// Flushes as a thread does; calls execute(line) for each line that is written back.
 template <class Execute>
 void flush(LineSet& set, uintptr_t address, const Execute& execute) {
   switch (set.add(address)) {
@@ -58,7 +58,7 @@ TEST(LineSet, ALineThatIsFlushedAgainIsPutOffAndInTheNextEpochFromTheStart) {
   set.put_in(line(1));
   set.clear();
   set.begin_epoch();
-  // Only once in that epoch: it is like any other again.
+  // It was flushed only once in that epoch, so it is like any other line again.
   EXPECT_EQ(set.add(line(1)), Flush::kNow);
 }
 
@@ -67,11 +67,11 @@ TEST(LineSet, WhatStaysInTheListIsPutInAgainInTheNextEpoch) {
   set.add(line(1));
   set.put_in(line(1));
   set.begin_epoch();
-  // It must not be taken for one that is in the list of this epoch: clear() may come between.
+  // It must not be mistaken for a line in this epoch's list: clear() may come in between.
   EXPECT_NE(set.add(line(1)), Flush::kPutOff);
 }
 
-// Epochs' numbers come again.
+// The numbers of epochs wrap around.
 TEST(LineSet, AMarkOfLongAgoIsNotOfThisEpoch) {
   for (const unsigned power : {8, 10, 12, 14, 16})
     for (int epochs = (1 << power) - 2; epochs <= (1 << power) + 1; ++epochs) {
@@ -85,7 +85,7 @@ TEST(LineSet, AMarkOfLongAgoIsNotOfThisEpoch) {
     }
 }
 
-// Programs have 56 bits of addresses where the CPU has 57.
+// Programs have addresses of 56 bits if the CPU has 57.
 TEST(LineSet, LinesThatAreFarApartAreNotTakenForOne) {
   for (unsigned bit = 14; bit < 56; ++bit) {
     LineSet set;
@@ -96,7 +96,7 @@ TEST(LineSet, LinesThatAreFarApartAreNotTakenForOne) {
   }
 }
 
-// Whatever the order of flushes and fences: a line that was flushed is executed at or after its last flush, before the fence ends.
+// Whatever the order of flushes and fences, a line is written back at or after its last flush, before the fence ends.
 TEST(LineSet, EveryFlushIsFollowedByAnExecutionBeforeTheFenceEnds) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -138,7 +138,7 @@ TEST(LineSet, EpochsThatBeginAnewAreNotTakenForThoseBefore) {
   set.clear();
   for (uint32_t epoch = 0; epoch < (1u << 16) + 10; ++epoch) {
     set.begin_epoch();
-    // In no epoch to come is it in the list, whatever the entry looks like.
+    // In no later epoch is it in the list, whatever the entry looks like.
     if (epoch >= (1u << 16) - 8) {
       EXPECT_NE(set.add(line(7)), Flush::kPutOff);
     }

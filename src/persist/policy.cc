@@ -8,10 +8,10 @@
 namespace persist {
 namespace {
 
-// A candidate that costs so many times as much as inline drops out of the trial.
+// A candidate that costs this many times as much as inline drops out of the trial.
 constexpr double kFarWorse = 1.5;
 // A smaller gain does not count, however little noise there is: in a trial each flush is a call, since lines are counted, while afterwards those of
-// inline are no calls (direct.h). That may hide a loss of so much.
+// inline are not (direct.h). That may hide a loss of this size.
 constexpr double kMinGain = 0.05;
 
 double median(double* values, size_t count) {
@@ -83,7 +83,7 @@ bool Policy::end_window(uint64_t now, uint64_t lines) {
     begin_trial(now);
     return choose(candidates_[0].way);
   }
-  // In the first window after a change the way before still shows, by lines that were put off or thrown out of the caches.
+  // In the first window after a change the previous way still shows, by lines that were put off or thrown out of the caches.
   if (!is_warm_) {
     is_warm_ = true;
     return false;

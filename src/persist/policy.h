@@ -2,15 +2,15 @@
 //
 // A trial goes through rounds, and in each round every candidate has a window of some fences. Its cost there is the time from the window's beginning
 // to its end, including the program's own work, divided by the number of lines that were flushed. So what a way costs outside of the flush counts as
-// well: stores that wait for a line's write-back, and lines that were thrown out of the caches. The length of windows varies, so that no candidate
-// meets more often than others with what the program does at intervals. Candidates are compared, round by round, with inline, which is what the
+// well: stores that wait for a line's write-back, and lines that were thrown out of the caches. The length of windows varies, so that what the
+// program does periodically does not hit one candidate more than others. Candidates are compared, round by round, with inline, which is what the
 // program does without the runtime: another one wins only if the median of its ratios to inline is below 1 by more than their noise. The winner then
 // holds for many times what the trial took, longer each time that it wins again.
 //
 //   rounds   | inline epoch decoupled | inline epoch decoupled | ...     a way that is far worse than inline drops out of the trial
 //
 // Pure: the caller brings the time. Thread contract: one thread.
-// (Ribbon steers only how many threads flush; a way that loses is never taken back there.)
+// (Ribbon only controls how many threads flush; it never gives up a way that loses.)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +59,7 @@ class Policy {
 
   // Counts fences. Returns whether end_window() is to be called now. Cost: some 1 ns.
   bool count_fences(uint64_t count) { return asked_ == Way::kAuto && (fences_ += count) >= window_fences_; }
-  // Ends a window. `now`: the time, in any unit. `lines`: how many lines have been flushed in all; it says nothing between trials. Returns whether
+  // Ends a window. `now`: the time, in any unit. `lines`: how many lines have been flushed in all; ignored between trials. Returns whether
   // chosen() has changed. Cost: some 10 ns.
   bool end_window(uint64_t now, uint64_t lines);
 

@@ -7,7 +7,7 @@
 namespace persist {
 namespace {
 
-// A thread whose fences take what the test says, by the way that it is told to take.
+// A thread whose fences take as long as the test says, depending on the chosen way.
 class Driven {
  public:
   explicit Driven(Way asked, uint64_t seed = 1) : policy_(asked), random_(seed) {}
@@ -62,7 +62,7 @@ TEST(Policy, TheCheapestIsFoundAndHeld) {
   }
 }
 
-// Two that cost the same are not told from each other: then the thread does what the program would.
+// Two ways that cost the same cannot be told apart: then the thread does what the program would.
 TEST(Policy, NoiseAloneWinsNothing) {
   uint32_t others = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
@@ -83,7 +83,7 @@ TEST(Policy, AChangeOfTheLoadIsNoticedInTheNextTrial) {
   EXPECT_EQ(driven.policy().changes(), 2u);
 }
 
-// What it costs to look for something better that is not there.
+// The cost of looking for something better that does not exist.
 TEST(Policy, TrialsCostLittleWhereInlineIsBest) {
   Driven driven(Way::kAuto);
   driven.policy().add_candidate(Way::kDecoupled);
@@ -95,7 +95,7 @@ TEST(Policy, TrialsCostLittleWhereInlineIsBest) {
   EXPECT_GT(driven.policy().trials(), 2u);
 }
 
-// What one way leaves behind is paid for in the other's first window: lines that were put off, or thrown out of the caches.
+// What one way leaves behind, lines that were put off or thrown out of the caches, is paid for in the next way's first window.
 TEST(Policy, TheFirstWindowAfterAChangeIsNotTheWaysOwn) {
   Driven driven(Way::kAuto);
   for (uint64_t windows = 0; driven.policy().trials() == 0; ++windows) {
@@ -116,7 +116,7 @@ TEST(Policy, AWindowHasEnoughLines) {
   EXPECT_EQ(driven.policy().trials(), 0u);
 }
 
-// What a program does every so many fences is no way's fault, also where a trial's windows come in the same time.
+// What a program does every so many fences must not count against any way, even if windows of a trial recur at the same interval.
 TEST(Policy, WhatComesNowAndThenIsNobodys) {
   uint64_t trials = 0, others = 0, now = 1, lines = 0;
   for (const uint64_t period : {96, 127, 128, 129, 192, 255, 256, 257})

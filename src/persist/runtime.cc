@@ -19,8 +19,8 @@ void Runtime::configure(const Settings& settings) {
 }
 
 base::Expected<void> Runtime::add_domain(const Domain& domain) {
-  // Here, and not when the first thread hands lines over: that may be in a signal handler, which must not start threads. Without flushers there are
-  // the ways that need none.
+  // Started here, and not when the first thread hands lines over: that may be in a signal handler, which must not start threads. Without flushers, the
+  // ways that need none remain.
   const bool may_need_flushers = settings_.way != Way::kInline && settings_.way != Way::kEpoch;
   if (domain.kind == DomainKind::kDevice && may_need_flushers)
     (void)flushers_.start(*this, settings_.flushers);
@@ -105,7 +105,7 @@ Thread* Runtime::enter(Direct* direct) {
     if (!has_told_.exchange(true, std::memory_order_relaxed))
       base::log("persist: ", taken.error().message, "; threads flush by epoch instead of ",
                 name_of(settings_.way));
-    (void)thread->set_way(Way::kEpoch);  // which takes nothing
+    (void)thread->set_way(Way::kEpoch);  // which needs neither memory nor threads
   }
   threads_[place].store(thread, std::memory_order_release);
   if (place == count) thread_count_.store(count + 1, std::memory_order_release);
@@ -147,7 +147,7 @@ void Runtime::after_fork_in_child(Thread* own) {
     discard(thread);
   });
   flushers_.after_fork_in_child(own != nullptr && own->fifo() != nullptr ? 1 : 0);
-  new (&shared_syncs_) SharedSyncs;  // whoever was in the middle of one is the parent's
+  new (&shared_syncs_) SharedSyncs;  // whoever was in the middle of one is in the parent
   if (own != nullptr) own->enter_child();
   lock_.unlock();
 }

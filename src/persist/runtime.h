@@ -15,8 +15,8 @@
 //  5 all gates are opened
 //
 // Thread contract: any thread may call any of it; enter() and leave() are for the calling thread itself. Signal handlers may, too, unless another
-// thread removes a domain. Whoever holds the lock has its own signals blocked; but a removal waits for gates, and a handler that waits for the lock
-// while its thread is inside its gate would never leave that.
+// thread removes a domain. Whoever holds the lock has its own signals blocked; but a removal waits for gates, and a thread inside its gate would never
+// leave that if its handler waited for the lock.
 #pragma once
 #include "base/error.h"
 #include "persist/domains.h"
@@ -30,14 +30,14 @@
 
 namespace persist {
 
-// Makes the mapping that the address is in a domain. Returns whether there is one now.
+// Makes a domain of the mapping that has the address. Returns whether there is one now.
 using FindDomain = bool (*)(uintptr_t address);
 
 struct Settings {
   Way way = Way::kAuto;
   sys::LineFlush instruction = sys::LineFlush::kClflush;
   Flushers::Settings flushers{};
-  uint32_t sample_stores = 64;  // one of so many stores is looked at
+  uint32_t sample_stores = 64;  // one in this many stores is looked at
   bool shares_syncs = false;    // fences that wait for the same file share its writing (shared_sync.h)
   bool counts_all = false;      // even what compiled code could flush and fence without a call (direct.h)
   FindDomain find_domain = nullptr;  // is asked about lines that are flushed in no domain; null: nobody is
@@ -93,7 +93,7 @@ class Runtime {
         visit(*thread);
   }
 
-  // Has all threads decide anew what they do with lines.
+  // Makes all threads decide anew what they do with lines.
   void forget_places() {
     sys::LockGuard scope(lock_);
     domains_.touch();
@@ -125,7 +125,7 @@ class Runtime {
   static void discard(Thread* thread);
   // Step 4, while all gates are shut.
   base::Expected<void> execute_for(const Domain& removed);
-  // After the domains have changed: what compiled code does without a call is true of the domains before.
+  // After the domains have changed: what compiled code does without a call is right only for the old ones.
   void close_all();
 
   Settings settings_;

@@ -17,7 +17,7 @@
 namespace persist {
 namespace {
 
-// A fence waits for every device, also for one whose lines were put off while lines went to more of them than a thread keeps in mind.
+// A fence waits for every device, even for one whose lines were put off while lines went to more devices than a thread remembers.
 TEST(Runtime, LinesThatArePutOffAreDurableOnEveryDevice) {
   Own runtime(Way::kEpoch);
   constexpr int kDevices = 7;
@@ -39,7 +39,7 @@ TEST(Runtime, LinesThatArePutOffAreDurableOnEveryDevice) {
   ASSERT_TRUE(runtime->leave(thread));
 }
 
-// Other threads are tried where they may pay: on devices, and nowhere else.
+// Handing over to other threads is tried where it may pay: on devices, and nowhere else.
 TEST(Runtime, AutoTriesFlushersOnDevices) {
   for (const bool is_device : {true, false}) {
     Own runtime(Way::kAuto);
@@ -47,12 +47,12 @@ TEST(Runtime, AutoTriesFlushersOnDevices) {
     Domain domain = device.domain();
     if (!is_device) domain.kind = DomainKind::kMemory;
     ASSERT_TRUE(runtime->add_domain(domain));
-    // Flushers run, in any case.
+    // This starts flushers in either case.
     ShadowDevice unused(1 << 12);
     ASSERT_TRUE(runtime->add_domain(unused.domain()));
     Thread* const thread = runtime->enter();
     bool was_proactive = false;
-    // A trial of four ways, and more.
+    // Long enough for a trial of four ways, and more.
     for (uint64_t fence = 0; fence < uint64_t{6} * Policy::kRounds * 2 * Policy::kWindowFences; ++fence) {
       for (uint64_t i = 0; i < 8; ++i) {
         store(device.memory() + i * 64, fence);
@@ -69,7 +69,7 @@ TEST(Runtime, AutoTriesFlushersOnDevices) {
   }
 }
 
-// Threads hand their lines over all at the same time, and take them back, under way.
+// Threads all begin to hand their lines over, and all stop, in the middle of their work.
 TEST(Runtime, ThreadsOnDevicesHandOverTogether) {
   Own runtime(Way::kAuto);
   ShadowDevice device(1 << 16);
@@ -116,14 +116,14 @@ TEST(Runtime, HotLinesAreExecutedOnceAFence) {
     for (int i = 0; i < 64; ++i) thread->flush(device.begin() + static_cast<uintptr_t>(i % 4) * 64);
     ASSERT_TRUE(thread->fence());
   }
-  // Twice in the first epoch, when nobody knows yet.
+  // Each line was written back twice in the first epoch, when nothing was known yet.
   EXPECT_EQ(device.flushed_lines(), 4u * 100 + 4);
   EXPECT_EQ(runtime->counts().asked_lines, 6'400u);
   EXPECT_EQ(runtime->counts().executed_lines, 404u);
   EXPECT_EQ(runtime->counts().fences, 100u);
 }
 
-// Lines that are put off, without a fence until long after the list is full.
+// Lines are put off without a fence until long after the list is full.
 TEST(Runtime, MoreLinesArePutOffThanTheListHolds) {
   Own runtime(Way::kEpoch);
   ShadowDevice device(1 << 16);
@@ -141,7 +141,7 @@ TEST(Runtime, MoreLinesArePutOffThanTheListHolds) {
   EXPECT_LE(device.flushed_lines(), 3u * 2 * 5 * LineSet::kListLines);
 }
 
-// As storage's queues: what one has put off is not another's.
+// As for queues of storage: what one Thread has put off is not another's.
 TEST(Runtime, SeveralInOneThreadAreApart) {
   Own runtime(Way::kEpoch);
   ShadowDevice device(1 << 16);
@@ -201,7 +201,7 @@ TEST(Runtime, WhatAnotherThreadHasPutOffIsDurableWhenItsDomainIsRemoved) {
   EXPECT_TRUE(thread->fence());
 }
 
-// What follows on the part that is removed would be one domain too many. It goes, too, and whatever was put off there is durable.
+// What is left after the part that is removed would be one domain too many. It goes, too, and whatever was put off there is durable.
 TEST(Runtime, ARemovalTakesTheRestThatThereIsNoPlaceFor) {
   Own runtime(Way::kEpoch);
   ShadowDevice device(1 << 16);
@@ -221,7 +221,7 @@ TEST(Runtime, ARemovalTakesTheRestThatThereIsNoPlaceFor) {
   EXPECT_FALSE(runtime->domains().find(reinterpret_cast<uintptr_t>(last)).is_inside);
 }
 
-// Its parent's other thread waits for the kernel, for whoever shares that; the child waits for nobody.
+// Another thread of the parent is in the middle of a sync that others may share; the child waits for nobody.
 TEST(Runtime, AChildSharesNoSyncOfItsParents) {
   Own runtime;
   runtime->configure({.shares_syncs = true});

@@ -3,8 +3,8 @@
 //
 //  1 syncs are numbered. A sync covers the callers that came before it began: whoever comes, even during a sync, waits for the next one
 //  2 a caller that finds no sync running, and its own number not reached, runs the next one; the others sleep
-//  3 an error is told to all callers that the sync covered. A caller that wakes late may be told of a later sync's error instead: its own data may be
-//    lost then, too, for all it knows
+//  3 an error is reported to all callers that the sync covered. A caller that wakes late may get a later sync's error instead: for all it knows, its
+//    own data may be lost then, too
 //
 // Thread contract: any thread; not in signal handlers. In the child of a fork a new one takes its place.
 #pragma once
@@ -16,8 +16,8 @@ namespace persist {
 
 class SharedSync {
  public:
-  // Returns 0 when all that was stored to the file's mappings before the call is durable; else an errno value. sync() writes the file, and returns 0
-  // or an errno value.
+  // Returns 0 when all that was stored to the file's mappings before the call is durable; otherwise an errno value. sync() writes the file, and returns
+  // 0 or an errno value.
   template <class Sync>
   int run(const Sync& sync) {
     lock_.lock();

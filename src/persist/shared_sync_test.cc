@@ -64,7 +64,7 @@ TEST(SharedSync, WhoComesDuringOneSharesTheNext) {
   file.wait_until_begun(1);
   std::vector<std::thread> late;
   for (int i = 0; i < 6; ++i) late.emplace_back(run);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until they wait, or nearly
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until they wait, or almost
   EXPECT_EQ(file.begun(), 1);
   file.allow(1);
   first.join();
@@ -76,7 +76,7 @@ TEST(SharedSync, WhoComesDuringOneSharesTheNext) {
   EXPECT_LT(file.begun(), 7) << "some shared one";
 }
 
-// Each sync takes a picture of what was stored; whoever has returned finds its own store in one.
+// Each sync notes what was stored; when a call has returned, a sync has noted its store.
 TEST(SharedSync, CoversWhatWasStoredBefore) {
   SharedSync shared;
   constexpr int kThreads = 4;

@@ -23,12 +23,12 @@ struct Handled {
   Thread* thread = nullptr;
   WordDevice device;
   std::atomic<uint64_t> count{0}, failures{0};
-  // Of the thread's own lines: what it had flushed when it said so, and has not stored to since.
+  // For the thread's own lines: what it has flushed, stored here after the flush.
   std::atomic<uint64_t> flushed[16] = {};
 };
 Handled* handled = nullptr;
 
-// Half of the handlers fence: then what they have flushed is durable, and so is what the thread had flushed before. The others leave it to the thread.
+// Half of the handlers fence: then what they and their thread have flushed is durable. The others leave that to the thread.
 void handle(int) {
   const uint64_t count = handled->count.fetch_add(1) + 1;
   const size_t line = 32 + count % 8;
@@ -78,7 +78,7 @@ TEST_P(SignalTest, HandlersOfSignalsFlushInTheMiddleOfAnything) {
   EXPECT_TRUE(runtime->leave(own->thread));
 }
 
-// The line stands among those that are put off, but a flush that comes after it was executed is another one.
+// The line is still listed as put off, but a flush that comes after its write-back is a new one.
 TEST(Signals, AHandlersFlushOfALineThatIsJustBeingExecutedIsNotLost) {
   Own runtime(Way::kEpoch);
   const auto device = std::make_unique<WordDevice>();

@@ -1,4 +1,4 @@
-// Handlers of signals after each instruction of what a thread does.
+// Signal handlers after each instruction of what a thread does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace persist {
 namespace {
 
-// What a thread and its handler do to three lines, and what of it must be durable.
+// What a thread and its handler do to three lines, and what must be durable of it.
 class Program {
  public:
   explicit Program(Way way) : runtime_(way) {
@@ -51,7 +51,7 @@ class Program {
       case kActs: return;
     }
   }
-  // What a handler has flushed and not fenced is so after the thread's next fence.
+  // What a handler has flushed and not fenced is durable after the thread's next fence.
   bool is_right() {
     fence();
     for (size_t i = 0; i < 3; ++i) failures_ += device_->durable[i].load() != device_->word(i).load();
@@ -105,7 +105,7 @@ TEST_P(StepsTest, AHandlerAfterAnyInstruction) {
   }
 }
 
-// While epochs' numbers begin anew, no line looks as if it were put off.
+// While the numbers of epochs wrap around, no line looks as if it were put off.
 TEST(Steps, EpochsBeginAnewUnderAHandlersEyes) {
   if (kIsThreadSanitizer) GTEST_SKIP() << "the thread sanitizer calls handlers later";
   constexpr uint64_t kEpochs = (1 << 12) - 1;

@@ -1,16 +1,16 @@
-// For tests: what code does that spillcc compiled before it calls, or instead (compiler/persist/Direct.h). The instructions themselves are left out:
-// where memory is real they are not seen to be missing.
+// For tests: what code that spillcc compiled does before it calls, or instead (compiler/persist/Direct.h). The instructions themselves are left out:
+// with real memory nobody can see that they are missing.
 #pragma once
 #include "persist/thread.h"
 
 namespace persist {
 
-// What a program that looks uses. (To look costs a virtual machine some microseconds.)
+// What a program that asks the CPU uses. (Asking costs a virtual machine some microseconds.)
 inline const sys::LineFlush kBestFlush = sys::best_line_flush();
 
 enum class By { kCall, kInstruction, kNothing };
 
-// By whom a line is flushed that the program flushes with this instruction.
+// Who flushes a line that the program flushes with this instruction.
 inline By flush_compiled(Thread& thread, uintptr_t address, sys::LineFlush instruction = kBestFlush) {
   const Direct& direct = thread.direct();
   const uint64_t range = direct.ranges[static_cast<size_t>(instruction)].load(std::memory_order_relaxed);

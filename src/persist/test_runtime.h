@@ -1,4 +1,4 @@
-// For tests: a runtime that ends with its test, and what it is tested by.
+// For tests: a runtime that ends with its test, and what its tests share.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,8 +1,8 @@
-// A LineDevice for tests: memory, and what of it would be left after a power failure.
+// A LineDevice for tests: memory, and what would be left of it after a power failure.
 //
-// A line that is flushed is read at some moment between the flush and the fence that follows it by the same caller: at once here, and again at the
-// fence, by a coin; what was read reaches the medium at the fence, unless something newer of the line is there. Of lines that are flushed and not
-// fenced, and of all others, crash() gives a state that a crash may leave.
+// A line that is flushed is read at some moment between the flush and the next fence of the same caller: here at the flush, and, if a coin says so,
+// again at the fence. What was read reaches the medium at the fence, unless something newer of the line is there. No other lines reach it: durable()
+// is a state that a crash may leave.
 #pragma once
 #include <sys/mman.h>
 
@@ -59,7 +59,7 @@ class ShadowDevice final : public LineDevice {
     ++fences_;
   }
 
-  // Is what lies at `address` in memory what would be there after a crash, whatever else happens?
+  // Would a crash leave at `address` what is there in memory, whatever else happens?
   bool is_durable(const void* address, size_t bytes) {
     const std::scoped_lock scope(lock_);
     const size_t offset = reinterpret_cast<uintptr_t>(address) - begin();
@@ -101,7 +101,7 @@ class ShadowDevice final : public LineDevice {
   std::vector<char> durable_;
   std::map<std::thread::id, std::map<uintptr_t, Content>> begun_;
   std::mt19937_64 random_;
-  std::map<uintptr_t, uint64_t> newest_;  // the read that a line on the medium is of
+  std::map<uintptr_t, uint64_t> newest_;  // the read that a line on the medium comes from
   uint64_t flushed_lines_ = 0, fences_ = 0, reads_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// For tests: a signal after each instruction, so that a handler comes at any place of a piece of code. By the processor's single steps.
+// For tests: a signal after each instruction, by the processor's single steps, so that a handler can come anywhere in a piece of code.
 #pragma once
 #include <signal.h>
 #include <ucontext.h>
@@ -21,7 +21,7 @@ class Steps {
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  // Runs `code`, and `act` in a handler after `number` of its instructions, counted from some place shortly before it. Returns whether it has as many.
+  // Runs `code`, and `act` in a handler after `number` of its instructions, counted from some place shortly before it. Returns whether there are as many.
   template <class Code>
   bool act_after(uint64_t number, const Code& code, const std::function<void()>& act) {
     act_ = &act;

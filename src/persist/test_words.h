@@ -1,4 +1,4 @@
-// A LineDevice for tests of handlers: without locks, since they come while the thread is inside of it.
+// A LineDevice for tests of handlers: without locks, since handlers come while the thread is inside it.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace persist {
 
-// A line's first word is durable when it is flushed. Words only grow; whoever has read one and was stopped then does not put it over a newer one.
+// A line's first word is durable when it is flushed. Words only grow, so that a flush that was interrupted after its read does not overwrite a newer word.
 class WordDevice final : public LineDevice {
  public:
   static constexpr size_t kLines = 64;
@@ -35,7 +35,7 @@ class WordDevice final : public LineDevice {
   }
 
   std::atomic<uint64_t> durable[kLines] = {};
-  std::function<void(uintptr_t line)> interrupt;  // as a handler that comes when a line has been written back
+  std::function<void(uintptr_t line)> interrupt;  // stands for a handler that comes after a line's write-back
 
  private:
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }

@@ -15,7 +15,7 @@ namespace persist {
 
 namespace {
 
-// Lines that [begin, end) lies in.
+// The number of lines that [begin, end) lies in.
 uint64_t lines_of(uintptr_t begin, uintptr_t end) {
   return (base::round_up(end, base::kLineBytes) - base::round_down(begin, base::kLineBytes)) /
          base::kLineBytes;
@@ -46,7 +46,6 @@ Thread::Thread(Runtime& runtime, Direct* direct)
       ranges_(runtime.file_failures()),
       gate_(runtime.has_barrier()) {}
 
-// Where the line is written back.
 void Thread::execute(LineDevice* device, uintptr_t line) const {
   if (device != nullptr)
     device->flush(&line, 1);
@@ -130,15 +129,15 @@ void Thread::take_place(uintptr_t line) {
   if (place.action == Action::kOutside && place.domain.kind != DomainKind::kNone && find_domain != nullptr &&
       find_domain(line))
     place = find_place(line);
-  // Lines that were put off may have been in a domain that is gone: the table must not take lines that are there now for them.
+  // Lines that were put off may have been in a domain that is gone: the table must not mistake lines that are there now for them.
   if (std::exchange(set_version_, place.version) != place.version) set_.begin_epoch();
   is_together_ = is_together(place.domain);
-  // The CPU's own instruction is done before another thread could hear of the line, so that handing over pays for devices only.
+  // The CPU's own instruction is done before another thread could learn of the line, so that handing over pays only for devices.
   if (place.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone) offer_ = Offer::kWanted;
   place_ = place;
   open_direct();
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  // A handler has changed the way, or has forked: what was found is of before that.
+  // A handler has changed the way, or has forked: what was found is from before that.
   if (place_changes_ != changes) forget_place();
 }
 
@@ -170,7 +169,7 @@ void Thread::close_direct() {
 // Without the kernel's barrier nobody could close what is open.
 bool Thread::may_open() const { return !counts_all() && runtime_.has_barrier(); }
 
-// Comes after the thread has stored something that whoever changes the domains looks at.
+// To be called after the thread has stored something that whoever changes the domains looks at.
 bool Thread::is_place_true() const {
   sys::pass_often(runtime_.has_barrier());  // pairs with the barriers of Runtime::close_all()
   return place_.version == domains_.version();
@@ -257,7 +256,7 @@ void Thread::push(LineDevice* device, uintptr_t line) {
     execute_now(line);
 }
 
-// Of a file's domain.
+// For a file's domain.
 void Thread::note(const Domain& domain, uintptr_t begin, uintptr_t end) {
   *pending_ = 1;
   if (!ranges_.has_room(domain)) {

@@ -15,7 +15,7 @@
 // 3 has the kernel write the ranges, 4 has the devices fence, 5 executes sfence.
 //
 // Why this keeps the CPU's semantics: a flush promises nothing before its thread's fence. A line that is flushed later holds what it held at its
-// flush, or something newer, which could have become durable at any time anyhow. So every state that a crash can leave is one that it could leave
+// flush, or something newer, which could have become durable at any time anyway. So every state that a crash can leave is one that it could leave
 // without the runtime. What is promised is promised by the fence, and all that was asked for is durable when it returns. clflush, which is ordered
 // before later stores, is executed at once (flush_ordered).
 //
@@ -27,7 +27,7 @@
 //  1 what is put off or noted lies in a domain, or did when it was flushed. What is in no domain any more is dropped at the fence: whoever removed
 //    the domain has executed it
 //  2 what was put off or noted is executed inside the gate, so that a domain is removed while no thread is in the middle of that (runtime.h)
-//  3 while pending() is 0 a locked instruction orders all that the thread has flushed
+//  3 while pending() is 0, a locked instruction orders all that the thread has flushed
 //
 // Compiled code flushes and fences without a call where direct() is open (direct.h). It is closed while each flush has to be counted: in a trial of
 // the policy, and if the process keeps statistics.
@@ -78,7 +78,7 @@ class alignas(base::kLineBytes) Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  // Flushes the line of this address. Cost: some 1 ns beside the instruction, if it is in the domain of the flush before (spillway bench persist).
+  // Flushes the line of this address. Cost: some 1 ns besides the instruction, if it is in the domain of the last flush (spillway bench persist).
   [[gnu::always_inline]] void flush(uintptr_t address) {
     const uintptr_t line = base::round_down(address, base::kLineBytes);
     if (!flush_quickly(line)) flush_otherwise(line);
@@ -105,7 +105,7 @@ class alignas(base::kLineBytes) Thread {
   // Sets how the thread flushes from now on; what is put off stays put off. Takes memory for queues. Errors, after which the way is as before:
   // ENOMEM; EAGAIN: no flusher can be started.
   base::Expected<void> set_way(Way way);
-  // How it flushes now: with auto, what that has decided; also decoupled while all threads that are auto hand over their lines (together.h).
+  // How it flushes now: with auto, what that has decided; or decoupled while all threads that are auto hand over their lines (together.h).
   Way way() const { return is_together_ ? Way::kDecoupled : policy_.chosen(); }
 
   Counts counts() const;
@@ -120,9 +120,10 @@ class alignas(base::kLineBytes) Thread {
   void execute_for(const Domain& removed) const;
   // For the thread that has forked, in the child.
   void enter_child();
-  // The thread flushes no more by itself: compiled code has to call.
+  // From now on the thread's compiled code has to call for each flush and fence.
   void close_direct();
-  // What the thread has flushed of a file could not be written, and who asked for that cannot be told: its next fence fails. `error`: an errno value.
+  // Something that the thread has flushed in a file could not be written, and whoever asked for that cannot be told: the thread's next fence fails.
+  // `error`: an errno value.
   void fail_next_fence(int error);
 
  private:
@@ -138,7 +139,7 @@ class alignas(base::kLineBytes) Thread {
   // Changed by the thread alone. Each line that is asked for is counted once, by what is done with it: so a flush changes one count, and their sum is
   // what was asked for.
   struct OwnCounts {
-    std::atomic<uint64_t> now_lines{0};   // executed where the flush stands
+    std::atomic<uint64_t> now_lines{0};   // executed by the flush itself
     std::atomic<uint64_t> away_lines{0};  // put off, or with nothing to be done
     std::atomic<uint64_t> pushed_lines{0}, noted_lines{0};
     // Not in that sum: lines that were put off and have been executed; lines in no domain; pushed lines that a fence has executed.
@@ -191,13 +192,13 @@ class alignas(base::kLineBytes) Thread {
   void take_place(uintptr_t line);
   Place known_place(uintptr_t line);
   void forget_place();
-  // Has each flush and fence to be counted?
+  // Does each flush and fence have to be counted?
   bool counts_all() const;
   bool may_open() const;
   bool is_place_true() const;
   void open_direct();
   void open_put_off();
-  // Fences that compiled code may execute from now on, and those that it has.
+  // Fences that compiled code may execute from now on, and those that it has executed.
   void grant_fences();
   uint64_t take_fences();
   uintptr_t flush_slowly(uintptr_t line, uintptr_t end);
@@ -215,9 +216,9 @@ class alignas(base::kLineBytes) Thread {
   void note_device(LineDevice* device);
   // Executes all that is put off, inside the gate.
   void execute_put_off();
-  // Has the policy decide anew.
+  // Lets the policy decide anew.
   void end_window();
-  // Has the policy try handing lines over, too, from now on. Called once, when the thread has come to a domain where that may pay.
+  // Lets the policy try handing lines over, too, from now on. Called once, when the thread has come to a domain where that may pay.
   void offer_flushers();
   // Executes what waits in the FIFO, or asks flushers for it.
   void take_or_ask(Fifo& pushed);
@@ -227,7 +228,7 @@ class alignas(base::kLineBytes) Thread {
 
   // What a flush needs lies in the first lines.
   Place place_;
-  uint32_t place_changes_ = 0;  // how often it became another
+  uint32_t place_changes_ = 0;  // how often it has changed
   std::atomic<uint32_t> is_inside_{0};
   const sys::LineFlush instruction_;
   const Domains& domains_;
@@ -235,7 +236,7 @@ class alignas(base::kLineBytes) Thread {
   int id_;
   Direct own_direct_;
   Direct& direct_;
-  uint32_t* const pending_;  // of it
+  uint32_t* const pending_;  // direct_'s
   int32_t granted_fences_ = 0;
   std::atomic<int> untold_error_{0};  // of fail_next_fence(); 0: there is none
   Runtime& runtime_;

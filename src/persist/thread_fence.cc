@@ -17,7 +17,7 @@ void Thread::grant_fences() {
   direct_.fences.store(granted_fences_, std::memory_order_relaxed);
 }
 
-// A handler's fence may come between compiled code's look at `fences` and its subtraction: then a few more or less are counted.
+// A handler's fence may come between compiled code's load of `fences` and its subtraction: then a few too many or too few are counted.
 uint64_t Thread::take_fences() {
   const int32_t left = direct_.fences.exchange(0, std::memory_order_relaxed);
   const int32_t taken = std::max(granted_fences_ - std::max(left, 0), 0);

@@ -1,13 +1,13 @@
 // Together: decides whether all threads with policy auto hand their lines for devices over to flushers, from nothing but the rate at which they flush.
 //
 // A thread by itself finds out which way is best for it (policy.h) while the others go on as they are. It cannot find out that there are more threads
-// than the device can take, which stand in each other's way: if one of them flushes less, it gains little, and so does each other one. So all threads
-// try it at the same time, in turns with each on its own.
+// than the device can take, which stand in each other's way: if only one of them flushes less, neither it nor any other one gains much. So all
+// threads try it at the same time, alternating with each on its own.
 //
 //   rounds   | alone | together, at first until the Governor has found its number | alone | together | ...       then hold
 //
-// Together wins if it is better in every round, by more than noise. A result holds for many times what the rounds took, longer each time that it is
-// the same again.
+// Together wins if it is better in every round, by more than noise. A result holds for many times what the rounds took, and for longer each time that
+// it is the same again.
 //
 // Pure: the caller brings the rates. Thread contract: one thread. (In the paper all threads always hand their lines over: Ribbon, section 2.1)
 #pragma once

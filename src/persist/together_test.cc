@@ -7,7 +7,7 @@
 namespace persist {
 namespace {
 
-// Periods until it holds; then whether it is on. `gain`: of the rate together over that alone, `noise`: relative.
+// How many periods until it holds, and whether it is on then. `gain`: the rate together over that alone; `noise`: relative.
 struct Result {
   uint32_t periods = 0, on_periods = 0;
   bool is_on = false;
@@ -49,7 +49,7 @@ TEST(Together, AResultHoldsAndIsFoundOutAgain) {
     EXPECT_FALSE(together.on_period(1));
     EXPECT_TRUE(together.is_on());
   }
-  // Another load, which is better off alone.
+  // Another load, for which alone is better.
   EXPECT_TRUE(together.on_period(1));
   EXPECT_FALSE(together.is_on());
   EXPECT_FALSE(run_trial(together, -0.2, 0, 1).is_on);

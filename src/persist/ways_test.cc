@@ -1,4 +1,4 @@
-// What holds whatever way a thread flushes.
+// What holds in whichever way a thread flushes.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -84,7 +84,7 @@ TEST_P(WayTest, AThreadThatLeavesHasFencedWhatItFlushed) {
   EXPECT_EQ(runtime->counts().asked_lines, 300u);
 }
 
-// Threads on lines of their own, and on some that they share; ways change under way, and domains come and go beside them.
+// Threads on lines of their own, and on some that they share; meanwhile ways change, and domains come and go.
 TEST_P(WayTest, ThreadsDoNotDisturbEachOther) {
   Own runtime(GetParam());
   ShadowDevice device(1 << 18);
@@ -131,7 +131,7 @@ TEST_P(WayTest, ThreadsDoNotDisturbEachOther) {
   other.join();
 }
 
-// A mapping that goes away between the flush and the fence: by hardware its lines would have been written back before.
+// A mapping goes away between the flush and the fence: hardware would have written its lines back before.
 TEST_P(WayTest, AMappingMayGoBeforeTheFence) {
   Own runtime(GetParam());
   constexpr size_t kBytes = 1 << 14;
@@ -140,7 +140,7 @@ TEST_P(WayTest, AMappingMayGoBeforeTheFence) {
   };
   std::atomic<int> turn{0};
   void* memory = nullptr;
-  // One that has put lines off, while the other takes their memory away.
+  // This thread has put lines off while the other one takes their memory away.
   std::thread waiting([&] {
     Thread* const thread = runtime->enter();
     for (int round = 0; round < 200; ++round) {

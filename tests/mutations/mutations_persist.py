@@ -132,7 +132,7 @@ MUTATIONS = [
     own("last destructors do not find mappings", (OWN, "found = find_place(line);", "found = process_runtime.domains().find(line);"), gtest_filter="OwnRuntime.LastDestructorsFind*"),
     own("mappings of nobody's leave no place for what is recorded", (OWN, "Domains::kMaxDomains && observer() == nullptr &&", "Domains::kMaxDomains &&"), gtest_filter="OwnRuntime.AFileIsRecorded*"),
     own("a mapping without a place is looked for each time", (OWN, "  if (process_runtime.domains().size() == Domains::kMaxDomains && observer() == nullptr &&\n", "  if (false &&\n"), gtest_filter="OwnRuntime.NobodyLooks*"),
-    own("a domain ends within a line", (OWN, "  begin = base::round_down(begin, base::kLineBytes);  // of a call that fails", "  // of a call that fails"), gtest_filter="OwnRuntime.AMappingThatIsNot*"),
+    own("a domain ends within a line", (OWN, "  begin = base::round_down(begin, base::kLineBytes);  // the call may fail", "  // the call may fail"), gtest_filter="OwnRuntime.AMappingThatIsNot*"),
     own("nobody is told of a file that is not written", (OWN, "    if (added.error().number == ENOSPC && domain.kind == DomainKind::kFile) tell_unwritten(mapping.path);\n", ""), gtest_filter="OwnRuntime.AFoundFile*"),
     own("each flush tells of a file that is not written", (OWN, "has_told_unwritten.exchange(true,", "has_told_unwritten.exchange(false,"), gtest_filter="OwnRuntime.AFoundFile*"),
     own("the line at a copy's end is not flushed", (COPIES, "    sink.flush(whole_end, end - whole_end);\n", ""), gtest_filter="OwnRuntime.*"),

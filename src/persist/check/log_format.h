@@ -4,7 +4,7 @@
 //   windows      of kWindowBytes each, from kWindowBytes on; records do not cross their ends
 //   record       Record, and its payload, zeros up to a multiple of 8
 //
-// A record whose `bytes` is 0 is the end. `bytes` is stored last, so that a program that is killed leaves whole records; `check` tells
+// A record whose `bytes` is 0 is the end. `bytes` is stored last, so that a program that is killed leaves whole records; `check` reveals
 // damage. All numbers are little-endian. Beside the log lies a file LOG.<number> for each domain: its content when it was mapped.
 //
 //   kind      thread site address length  payload
@@ -61,8 +61,8 @@ enum class RecordKind : uint8_t {
   kExit,
 };
 
-// Flags of a store: kFound: nobody told of it; it was found before the flush or fence at its site, and may be several stores. kPastCaches: it went
-// past the caches, as if it was flushed at once. Of a flush: kOrdered: it needs no fence (clflush).
+// Flags of a store: kFound: nobody reported it; it was found before the flush or fence at its site, and may be several stores. kPastCaches: it went
+// past the caches, as if it were flushed at once. Of a flush: kOrdered: it needs no fence (clflush).
 inline constexpr uint8_t kFound = 1, kPastCaches = 2;
 inline constexpr uint8_t kOrdered = 1;
 

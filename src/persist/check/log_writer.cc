@@ -43,7 +43,7 @@ char* LogWriter::map(uint64_t offset_bytes) const {
   const uint64_t end = offset_bytes + kWindowBytes;
   // The kernel would send SIGXFSZ, which ends most programs.
   if (end > std::max(bytes_max_, 2 * kWindowBytes) || end > sys::file_size_limit()) return nullptr;
-  // Blocks of the disk are there before they are stored to: without them a store raises SIGBUS.
+  // Disk blocks are allocated before they are stored to: without them a store would raise SIGBUS.
   long grown = sys::allocate_file(descriptor_, offset_bytes, kWindowBytes);
   if (grown == -EOPNOTSUPP) grown = sys::syscall(SYS_ftruncate, descriptor_, end);
   if (sys::failed(grown)) return nullptr;
@@ -81,7 +81,7 @@ void LogWriter::put(Record record, uint64_t payload_bytes) {
   Record* const at = reinterpret_cast<Record*>(window_ + used_bytes_);
   record.bytes = 0;
   *at = record;
-  // Pairs with nothing of this process: who reads the file after a kill sees all of a record whose `bytes` it sees.
+  // Pairs with nothing in this process: whoever reads the file after a kill sees all of a record whose `bytes` it sees.
   std::atomic_ref<uint32_t>(at->bytes).store(bytes, std::memory_order_release);
   used_bytes_ += bytes;
 }
@@ -101,7 +101,7 @@ void LogWriter::close() {
   if (descriptor_ < 0) return;
   sys::unmap(window_, kWindowBytes);
   window_ = nullptr;
-  // The file that is longer is read as well: behind the last record are zeros.
+  // If that fails, the longer file can be read as well: after the last record are zeros.
   static_cast<void>(sys::syscall(SYS_ftruncate, descriptor_, window_offset_ + used_bytes_));
   sys::close_own_descriptor(descriptor_);
   descriptor_ = -1;

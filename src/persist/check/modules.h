@@ -8,7 +8,7 @@ namespace persist {
 
 class Modules {
  public:
-  // The log has a kModule record of the site's code when this returns, if it is of a file.
+  // The log has a kModule record of the site's code when this returns, if that is from a file.
   void note(const void* site, LogWriter& log);
 
  private:

@@ -146,7 +146,7 @@ base::Expected<void> Recorder::map(const void* address, uint64_t bytes, const ch
   if (!shadow) return std::unexpected(shadow.error());
   Domain domain = {static_cast<const char*>(address), bytes, *shadow, domain_number_ + 1};
   for (uint64_t at = 0; at < bytes; at += base::kLineBytes)
-    if (!is_zero(domain.address + at, base::kLineBytes))  // else the shadow's page need not come into being
+    if (!is_zero(domain.address + at, base::kLineBytes))  // if it is, the shadow's page need not be touched
       std::copy_n(domain.address + at, base::kLineBytes, domain.shadow + at);
   if (auto saved = save_content(domain); !saved) {
     sys::unmap(domain.shadow, bytes);

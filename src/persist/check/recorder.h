@@ -1,9 +1,9 @@
 // Recorder: writes down what a program does to its persistence domains. The checker, another process, works out what a crash could have left of them
 // (log_format.h; `spillway persist check`).
 //
-// 1 there is one total order: whoever tells of something holds one lock until it is in the log
-// 2 a domain has a shadow: its content as far as the log tells of it
-// 3 where a line differs from the shadow when it is flushed, code that tells of no stores has stored to it. Such stores are written down before the
+// 1 there is one total order: whoever reports something holds one lock until it is in the log
+// 2 a domain has a shadow: its content according to the log
+// 3 if a line differs from the shadow when it is flushed, code that reports no stores has stored to it. Such stores are written down before the
 //   flush, as found. So are those anywhere in a domain, at each fence unless `are_stores_told`, and when the domain ends
 //
 // A store that was found is known from then on, not from when it happened, and all that is found in one line counts as one store.
@@ -46,13 +46,13 @@ class Recorder {
   // there; ENFILE: there are too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
                            uint64_t file_bytes);
-  // Domains of which anything lies in the range end as a whole: the rest of them is not recorded any more. What was stored there and not told of
-  // is found now, as long as all of it is still mapped.
+  // Domains that overlap the range end as a whole: the rest of them is not recorded any more. What was stored there and not reported is found now,
+  // if all of the domain is still mapped.
   void unmap(const void* address, uint64_t bytes);
 
   // Comes after the store. What lies in no domain is left out, here and below.
   void store(const void* address, uint64_t bytes, const void* site, bool is_past_caches = false);
-  // Comes before a flush of the lines that have these bytes. `is_ordered`: the flush needs no fence, as clflush.
+  // Comes before a flush of the lines that have these bytes. `is_ordered`: the flush needs no fence, like clflush.
   void flush(const void* address, uint64_t bytes, bool is_ordered, const void* site);
   // Comes after a fence: what this thread has flushed is durable now.
   void fence(const void* site);

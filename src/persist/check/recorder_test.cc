@@ -121,7 +121,7 @@ TEST_F(RecorderTest, FindsWhatNobodyTold) {
   memory_[4096] = 2;  // not flushed, before the fence
   recorder_->flush(memory_, 8, false, nullptr);
   recorder_->fence(nullptr);
-  memory_[5000] = 3;  // behind it
+  memory_[5000] = 3;  // after the fence
   recorder_->finish();
   ASSERT_EQ(kinds(), (Kinds{kMap, kStore, kFlush, kStore, kFence, kStore, kUnmap, kExit}));
   const auto all = read();
@@ -184,7 +184,7 @@ TEST_F(RecorderTest, ADomainOfWhichAPartEndsIsNotLookedAtAnyMore) {
   EXPECT_EQ(kinds(), (Kinds{kMap, kStore, kUnmap, kFence, kExit}));
 }
 
-// Whether somebody tells of that afterwards, or nobody ever does.
+// Whether that is reported afterwards, or never.
 TEST_F(RecorderTest, ADomainThatIsUnmappedIsNotLookedAt) {
   start();
   for (const bool is_told : {true, false}) {
@@ -282,7 +282,7 @@ void limit_files(uint64_t bytes) {
   setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-// Whether a child ends well that does this.
+// Does a child that runs this body end well?
 template <class Body>
 bool does_well_in_a_child(Body body) {
   const pid_t child = fork();

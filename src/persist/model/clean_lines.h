@@ -8,7 +8,7 @@
 
 namespace persist {
 
-// Zeroed memory is one that knows of no line. Thread contract: any. Cost: a load and at most a store of a shared cache line.
+// Zeroed memory is one that knows no lines. Thread contract: any. Cost: a load and at most a store of a shared cache line.
 class CleanLines {
  public:
   // The lines of 2 MiB; two that share a place drive each other out.

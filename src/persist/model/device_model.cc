@@ -107,11 +107,11 @@ double DeviceModel::write_media(Block& block, double crowd) {
   return parameters_.media_write_ns * crowd * (is_full ? 1 : parameters_.partial_factor);
 }
 
-// A line comes that the drain is to take so long for. Returns when the queue has taken it.
+// A line comes for which the drain takes this long. Returns when the queue has taken it.
 double DeviceModel::take(double service_ns, double now_ns) {
   statistics_.busy_ns += service_ns;
   if (now_ns < latest_ns_ && free_ns_ > now_ns) {
-    // It is late. Of the idle time before latest_ns_, what lies behind now_ns may have been its own.
+    // It is late. It may have used the idle time between now_ns and latest_ns_.
     if (service_ns <= std::min(idle_ns_, latest_ns_ - now_ns)) {
       idle_ns_ -= service_ns;
       ++statistics_.late_lines;

@@ -1,13 +1,13 @@
-// DeviceModel: when a persistent memory of given properties would have taken what its writers flush. A model, not a measurement: it has what is
-// published of such devices, with rounded figures, so that software can be seen to deal with it on machines that have none.
+// DeviceModel: when a persistent memory of given properties would have taken what its writers flush. A model, not a measurement: it is built from what
+// is published about such devices, with rounded figures, to show how software copes with them on machines that have none.
 //
 //   writer ──issue──► write-pending queue ──drain──► combining buffer ──media write──► media
 //                     durable from here on (ADR)     blocks of 256 bytes
 //
 //   issue     a writer takes some time for each line, so that one alone cannot keep the device busy. A clean line takes less, and the device
 //             hears nothing of it
-//   queue     takes a line at once unless it is full; then when the oldest has left. A fence waits until it has taken all of the writer's lines
-//   drain     one line after another. It takes some time, and that of the media writes that the line causes
+//   queue     takes a line at once unless it is full; then once the oldest has left. A fence waits until it has taken all of the writer's lines
+//   drain     one line after another. Each takes some time, plus that of the media writes that it causes
 //   buffer    lines of a block that is open join it. A block that is full, or that has to make room (least recently used), is one media write;
 //             one that is not full has to be read first. So what is written in order is combined, unless more streams than there are blocks
 //             interleave
@@ -15,10 +15,10 @@
 //             (Ribbon, introduction and figure 3, and what it cites)
 //
 // Time is the device's, in nanoseconds, and comes with each call. Calls may come late, with a time before that of other writers' calls: what
-// the device could have done for them while it was idle, it is taken to have done. With times in order nothing is late.
+// the device could have done for them while it was idle, it is assumed to have done. With times in order nothing is late.
 //
 // Invariants
-//  1 at any time at most queue_lines lines have been taken by the queue and not left it (but of those that came late)
+//  1 at any time at most queue_lines lines have been taken by the queue and not left it (not counting those that came late)
 //  2 a line that has been flushed is taken at the latest when fence() says
 //  3 the same calls with the same times have the same results
 //
@@ -36,16 +36,16 @@ struct DeviceParameters {
 
   double issue_dirty_ns = 30;  // of the writer, for a line
   double issue_clean_ns = 9;   // 3.3 times less (Ribbon, introduction)
-  double fence_ns = 60;        // of the writer, beside waiting
+  double fence_ns = 60;        // of the writer, besides waiting
   uint32_t queue_lines = 64;
   uint32_t block_count = 64;    // 16 KiB
   double drain_ns = 1;          // of a line, from the queue to the buffer
   double media_write_ns = 20;   // of a block
   double partial_factor = 1.5;  // times that, if the block is not full
   uint32_t crowd_writers = 7;   // more than these are a crowd
-  double crowd_factor = 0.06;   // each of those makes a media write longer by this part
-  double active_ns = 5'000;     // so long after a flush a writer counts as one
-  double late_most_ns = 1e6;    // of idle time, so much is kept for calls that come late
+  double crowd_factor = 0.06;   // each of those makes a media write longer by this fraction
+  double active_ns = 5'000;     // for this long after a flush a writer counts as active
+  double late_most_ns = 1e6;    // how much idle time is kept for calls that come late
 };
 
 // Of a device since it was made.
@@ -82,8 +82,8 @@ class DeviceModel {
   void close_writer(uint32_t writer);
 
   // At `now_ns` the writer begins to flush the line with the number `line` (its address / 64). Returns when it can go on. The line is durable
-  // after a fence. `active` writers there are, this one included, if the caller knows better than active_writers(). Cost: a look at each block,
-  // and without `active` at each writer.
+  // after a fence. `active`: how many writers are active, this one included, if the caller knows better than active_writers(); else 0. Cost: a
+  // look at each block, and without `active` at each writer.
   double flush(uint32_t writer, uint64_t line, bool is_dirty, double now_ns, uint32_t active = 0);
   // Returns when the writer can go on: all that it has flushed is taken.
   double fence(uint32_t writer, double now_ns);

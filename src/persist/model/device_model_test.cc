@@ -1,4 +1,4 @@
-// The model's arithmetic, and the shape of what comes of it: what is published of such devices, not how any of them is made.
+// The model's arithmetic, and the shape of its results: what is published about such devices, not how any of them is built.
 #include "persist/model/device_model.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(DeviceModelTest, AQueueTakesLinesAtOnceUntilItIsFull) {
     EXPECT_EQ(model.fence(writer, now_ns), now_ns + 5);
   }
   EXPECT_EQ(model.statistics().full_waits, 0u);
-  // The first one came at 1010 and leaves at 1110, the others leave 100 later each.
+  // The first one came at 1010 and leaves at 1110; each of the others leaves 100 later.
   now_ns = model.flush(writer, 900, true, now_ns);
   EXPECT_EQ(now_ns, 1050);
   EXPECT_EQ(model.fence(writer, now_ns), 1115);
@@ -137,7 +137,7 @@ TEST(DeviceModelTest, TheRateRisesPeaksAndFallsWithWriters) {
     EXPECT_NEAR(outcome.statistics.lines_per_second(), outcome.rate, 0.01 * outcome.rate);
     if (rates[writers] > rates[peak]) peak = writers;
   }
-  // One is bound by itself.
+  // One writer is limited only by itself.
   EXPECT_NEAR(rates[1], 1e9 * 4 / (4 * parameters.issue_dirty_ns + parameters.fence_ns), 0.001 * rates[1]);
   EXPECT_NEAR(rates[3], 3 * rates[1], 0.01 * rates[3]);
   EXPECT_GE(peak, 4u);
@@ -161,7 +161,7 @@ TEST(DeviceModelTest, CombiningIsLostWhenMoreStreamsThanBlocksInterleave) {
   EXPECT_EQ(few.statistics.partial_writes, 0u);
   EXPECT_LT(many.statistics.combining(), 1.5);
   EXPECT_LT(many.rate, 0.5 * few.rate);
-  // Lines anywhere have no company, and each is a write that has to read first.
+  // Random lines share no blocks, and each is a media write that has to read first.
   const Outcome random = outcome_of({.writers = 7, .is_random = true});
   EXPECT_NEAR(random.statistics.combining(), 1, 0.01);
   const DeviceParameters usual;
@@ -206,7 +206,7 @@ TEST(DeviceModelTest, WritersThatPauseOrAreClosedAreNoCrowd) {
   EXPECT_EQ(model.active_writers(flushed_ns + 5001), 1u);
   model.close_writer(other);
   EXPECT_EQ(model.active_writers(flushed_ns + 5001), 0u);
-  // One that begins anew in its place.
+  // A new writer in its place.
   EXPECT_EQ(model.open_writer(), other);
   EXPECT_EQ(model.active_writers(flushed_ns + 4100), 1u);
   // Computing so long between fences, 24 writers are hardly ever two at a time.
@@ -269,7 +269,7 @@ TEST(DeviceModelTest, NoMoreIsDoneLateThanThereWasTimeFor) {
   for (uint64_t line = 0; line < 20; ++line) model.flush(late, 100 * line, true, 5000);
   EXPECT_EQ(model.statistics().late_lines, 10u);
   EXPECT_GT(model.fence(late, 5000), 10'000);
-  // Of one that is late by less, fewer: only the time since then was its own.
+  // Fewer fit if the writer is less late: it may only use the idle time since then.
   DeviceModel another(parameters);
   another.open_writer();
   another.open_writer();

@@ -26,7 +26,7 @@ namespace {
 void sleep_until(uint64_t wall_ns) {
   const timespec end = {static_cast<time_t>(wall_ns / 1'000'000'000),
                         static_cast<long>(wall_ns % 1'000'000'000)};
-  // The kernel may wake a thread later by its slack, to wake several at once; the thread's own is given back to it.
+  // The kernel may wake a thread later by its slack, to wake several at once; the thread's own slack is restored afterwards.
   const long slack_ns = sys::syscall(SYS_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0);
   sys::syscall(SYS_prctl, PR_SET_TIMERSLACK, 1, 0, 0, 0);
   while (sys::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr) == -EINTR) {
@@ -38,7 +38,7 @@ void sleep_until(uint64_t wall_ns) {
 
 base::Expected<ModelDevice*> ModelDevice::make(const DeviceParameters& parameters, double dilation) {
   CHECK(dilation >= 1);
-  // Two threads' times lie apart by so much although both are at work.
+  // The times of two threads may differ by this much although both are at work.
   DeviceParameters dilated = parameters;
   dilated.active_ns = std::max(dilated.active_ns, 4 * kAheadWallNs / dilation);
   dilated.late_most_ns = kLateWallNs / dilation;

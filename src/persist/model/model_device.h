@@ -2,8 +2,8 @@
 // modelled device, so that dozens of threads contend for it on a few cores without keeping those busy. What it reports is a model's.
 //
 // Each writer has its own time of the device. What it flushes, fences and computes moves that on; so does, by the wall's clock, what it does
-// between its calls. It sleeps once its time is ahead of the wall's by kAheadWallNs. What a sleep took too long is made up by not sleeping the
-// next times: rates are right on average, single waits only to about kAheadWallNs and what the kernel takes to wake a thread.
+// between its calls. It sleeps once its time is ahead of the wall's by kAheadWallNs. A sleep that took too long is made up for by skipping the
+// next ones: rates are right on average, single waits only to about kAheadWallNs plus what the kernel takes to wake a thread.
 //
 // A flush and a fence cost a core some microsecond. Two cores keep up with the default device at a dilation of 50 if there are 16 lines and more
 // before a fence, at 100 with 4; with less, few writers come out too slow and many too fast. A rate is to be measured over many times kLateWallNs,
@@ -39,7 +39,7 @@ class ModelDevice {
 
   class Writer;
 
-  // Parameters that tell writers' times apart are enlarged as `dilation` needs it. REQUIRES: what DeviceModel does; dilation >= 1. Errors: ENOMEM.
+  // Parameters that compare writers' times are enlarged as far as `dilation` needs it. REQUIRES: what DeviceModel does; dilation >= 1. Errors: ENOMEM.
   static base::Expected<ModelDevice*> make(const DeviceParameters& parameters, double dilation);
   // REQUIRES: no writer is open.
   void close();
@@ -56,7 +56,7 @@ class ModelDevice {
   void flush(Writer* writer, std::span<const uintptr_t> addresses);
   // Returns when the device has taken what the writer has flushed. May sleep.
   void fence(Writer* writer);
-  // The writer's thread has done something that takes so long on the modelled machine. May sleep.
+  // The writer's thread has done something that takes this long on the modelled machine. May sleep.
   void compute(Writer* writer, double ns);
 
   const DilatedClock& clock() const { return clock_; }

@@ -1,4 +1,4 @@
-// What threads get of a modelled device. That they wait at least as long as the model says is asserted; that they hardly wait longer is not, since
+// What threads see of a modelled device. That they wait at least as long as the model says is asserted; that they hardly wait longer is not, since
 // it depends on what else the machine does.
 #include "persist/model/model_device.h"
 
@@ -50,7 +50,7 @@ TEST(CleanLinesTest, LinesAreDirtyUnlessTheyWereFlushedAndNotStoredToSince) {
     clean->stored(line);
     EXPECT_TRUE(clean->flush(line));
   }
-  // What is forgotten is dirty, and nothing else.
+  // Only lines that were forgotten are dirty.
   uint32_t dirty_count = 0;
   for (uint64_t line = 1000; line < 1000 + CleanLines::kPlaces / 8; ++line) EXPECT_TRUE(clean->flush(line));
   for (uint64_t line = 1000; line < 1000 + CleanLines::kPlaces / 8; ++line) dirty_count += clean->flush(line);

@@ -18,13 +18,13 @@ class ModelLines final : public LineDevice {
   // REQUIRES: no thread is in it, or comes to it any more.
   void close();
 
-  // Threads beyond DeviceModel::kMaxWriters find the device without any cost.
+  // For threads beyond DeviceModel::kMaxWriters the device costs nothing.
   void flush(const uintptr_t* lines, size_t count) override;
   void fence() override;
 
   // The lines of [address, address + bytes) are dirty.
   void stored(uintptr_t address, size_t bytes);
-  // The calling thread does something that takes so long on the modelled machine. May sleep.
+  // The calling thread does something that takes this long on the modelled machine. May sleep.
   void compute(double ns);
 
   ModelDevice& device() { return device_; }
@@ -36,7 +36,7 @@ class ModelLines final : public LineDevice {
   ModelDevice::Writer* writer();
 
   ModelDevice& device_;
-  const uint64_t number_;  // of all that there were: a thread's writer may be one of a device that is no more
+  const uint64_t number_;  // unique: a thread's writer may belong to a device that no longer exists
   std::atomic<uint32_t> writer_count_{0};
   std::atomic<ModelDevice::Writer*> writers_[DeviceModel::kMaxWriters] = {};
 };

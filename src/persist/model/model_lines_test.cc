@@ -20,7 +20,7 @@ class ModelLinesTest : public testing::TestWithParam<Way> {
     runtime->flushers().stop();
     device->close();
   }
-  // Each thread flushes lines of its own, once; every eighth line a fence.
+  // Each thread flushes lines of its own, once, with a fence after every eighth.
   void run_threads() {
     runtime->configure({.way = GetParam(),
                         .instruction = sys::LineFlush::kClflush,

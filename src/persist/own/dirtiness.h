@@ -1,4 +1,4 @@
-// Dirtiness: how much of the lines that a program flushes it had changed. (Ribbon, sections 2.3 and 3: the share of dirty bytes in flushed lines)
+// Dirtiness: how much of each line that a program flushes it had changed. (Ribbon, sections 2.3 and 3: the share of dirty bytes in flushed lines)
 //
 // It keeps a copy of every domain, compares each line that is flushed with the copy, and updates that. So a byte counts as dirty if it differs from
 // what it was when its line was flushed last, whoever has stored to it; a store of the value that was there does not count.

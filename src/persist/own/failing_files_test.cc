@@ -1,4 +1,4 @@
-// Files that the kernel cannot write, where whoever has what was flushed of them written cannot be told: the thread's next fence tells.
+// Files that the kernel cannot write, while whoever has them written cannot be told: the next fence of the thread that flushed says so.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ alignas(4096) char memory[1 << 16];
 constexpr size_t kHalf = sizeof memory / 2;
 const auto begin = reinterpret_cast<uintptr_t>(memory);
 
-// Makes the first half a domain of a file, and flushes there what cannot be written.
+// Makes the first half a file's domain, and flushes there what cannot be written.
 bool flush_in_vain() {
   const int null = open("/dev/null", O_RDONLY);  // has nothing that could be synced
   const auto added = own::add_domain({.begin = begin,
@@ -26,7 +26,7 @@ bool flush_in_vain() {
   return added.has_value();
 }
 
-// Whether the next fence fails, compiled code's among them, and no other one.
+// Does exactly the next fence fail, even for compiled code?
 bool one_fence_fails() {
   if (__spillway_persist_thread.pending != 1) return false;
   const auto fenced = own::fence(nullptr);

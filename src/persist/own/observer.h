@@ -1,4 +1,4 @@
-// Observer: is told all that a program stores, flushes and fences. In a process with an observer no flush is put off.
+// Observer: is told of every store, flush and fence of a program. In a process with an observer no flush is put off.
 //
 // Thread contract: any thread, and signal handlers.
 #pragma once
@@ -14,8 +14,8 @@ struct Domain;
 
 class Observer {
  public:
-  // A domain begins, before anything is stored there that is to be observed: of the file at `path` from offset_bytes on; "": it is no file's. What
-  // the observer cannot take is left out.
+  // A domain begins, before anything to be observed is stored there: of the file at `path` from offset_bytes on; "": it is no file's. What the
+  // observer cannot take is left out.
   virtual void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) = 0;
   // What lies in [begin, end) is in no domain any more; it is still mapped.
   virtual void remove(uintptr_t begin, uintptr_t end) = 0;

@@ -36,7 +36,7 @@ base::Expected<sys::LineFlush> parse_instruction(std::string_view name) {
 
 base::Expected<Flushers::Settings> parse_flushers(std::string_view text) {
   Flushers::Settings settings;
-  // Whose `most` nobody has said: that is more than a number (flushers.h, 5).
+  // Nobody has said what `most` is, which means more than a number would (flushers.h, 5).
   if (text == "auto") return settings;
   const size_t dash = text.find('-');
   const auto most = parse_count(dash == text.npos ? text : text.substr(dash + 1), Flushers::kMaxFlushers);
@@ -46,7 +46,7 @@ base::Expected<Flushers::Settings> parse_flushers(std::string_view text) {
                          ", nor two of them with a dash; give auto");
   settings.least = *least;
   settings.most = *most;
-  // A fixed number needs nobody who measures.
+  // A fixed number needs no measurements.
   if (*least == *most) settings.period_ns = 0;
   return settings;
 }

@@ -30,8 +30,8 @@ inline constexpr OptionInfo kOptions[] = {
 };
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_PERSIST_";
 
-// Sets in `options` what an environment block ("NAME=value" strings, null-terminated) has of SPILLWAY_PERSIST_<NAME>. Values stay in the block; null,
-// as after clearenv(), has none. Errors: EINVAL: there is no such option.
+// Sets in `options` the variables SPILLWAY_PERSIST_<NAME> of an environment block ("NAME=value" strings, null-terminated). Values stay in the block; a
+// null block, as after clearenv(), has none. Errors: EINVAL: there is no such option.
 base::Expected<Options> read_environment(const char* const* environment, Options options = {});
 
 // What the options say. Errors, which name option and value: EINVAL; ENOTSUP: an instruction that the CPU does not have.

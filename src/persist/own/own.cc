@@ -24,7 +24,7 @@ extern "C" {
 constinit thread_local int32_t __spillway_persist_countdown = 0;
 constinit thread_local persist::Direct __spillway_persist_thread;
 
-// The preload library has it: where programs flush that know nothing of domains.
+// Defined by the preload library: there, programs flush that know nothing about domains.
 extern const char __spillway_persist_preloaded[] __attribute__((weak, visibility("default")));
 }
 
@@ -49,7 +49,7 @@ constinit std::atomic<Observer*> process_observer{nullptr};
 constinit Plan process_plan;
 constinit pthread_key_t key = 0;
 constinit uint64_t mask_before_fork = 0;
-// Of the options: the caller's texts, and those of the environment, may change.
+// A copy of the option's text: the caller's texts, and those of the environment, may change.
 constinit char stats_path[1024] = {};
 
 bool find_domain(uintptr_t address);
@@ -72,7 +72,7 @@ void leave_thread(void*) {
   if (!left) base::log("persist: a thread ends: ", left.error().message);
 }
 
-// Fences for a program that cannot be told here that something cannot be written: its next fence tells.
+// Fences for a program that cannot be told here that something cannot be written: its next fence says so.
 void fence_untold() {
   if (thread != nullptr)
     if (const auto fenced = thread->fence(); !fenced) thread->fail_next_fence(fenced.error().number);
@@ -136,7 +136,7 @@ void start() {
   start_as(*plan);
 }
 
-// What is flushed of this file the kernel will not write. The program, which may know nothing of domains, cannot be told.
+// The kernel will not write what is flushed in this file. The program, which may know nothing about domains, cannot be told.
 void tell_unwritten(const char* path) {
   if (!has_told_unwritten.exchange(true, std::memory_order_relaxed))
     base::log("persist: there are ", Domains::kMaxDomains,
@@ -149,12 +149,12 @@ void tell_unwritten(const char* path) {
 // looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
-  // Without a place for one more, which was told of where it matters, a look at the mapping would only take long. An observer has to know of all.
+  // If there is no place for one more, which has been reported if it matters, a look at the mapping would only take long. An observer has to know of all.
   if (process_runtime.domains().size() == Domains::kMaxDomains && observer() == nullptr &&
       (*process_plan.found != DomainKind::kFile || has_told_unwritten.load(std::memory_order_relaxed)))
     return process_runtime.domains().find(address).is_inside;
   sys::FoundMapping mapping = sys::find_mapping(address);
-  // Observers read all of it, which behind the file's end nobody can: that part is found when the file has become longer.
+  // Observers read all of it, which nobody can past the file's end: that part is found once the file has become longer.
   if (mapping.is_shared && observer() != nullptr) mapping.end = sys::readable_end(mapping.begin, mapping.end);
   if (address >= mapping.end) return false;
   for (;;) {
@@ -211,7 +211,7 @@ base::Expected<void> remove_fenced(uintptr_t begin, uintptr_t end) {
   return {};
 }
 
-// A program that tells nobody of its mappings does not tell of their ends either.
+// A program that does not announce its mappings does not announce their ends either.
 void end_unmapped_domains() {
   process_runtime.domains().visit([](const Domain& domain) {
     if (!sys::is_mapped(domain.begin, domain.end)) (void)own::remove_domain(domain.begin, domain.end);
@@ -370,7 +370,7 @@ void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory) {
 void end_mapping(uintptr_t begin, size_t bytes) {
   if (!is_started.load(std::memory_order_acquire) || bytes == 0) return;
   const uintptr_t end = base::round_up(begin + bytes, base::kOsPageBytes);
-  begin = base::round_down(begin, base::kLineBytes);  // of a call that fails; domains are of whole lines
+  begin = base::round_down(begin, base::kLineBytes);  // the call may fail; domains are whole lines
   const Domains::Found found = process_runtime.domains().find(begin);
   if (!found.is_inside && found.domain.end >= end) return;
   fence_untold();

@@ -1,10 +1,10 @@
 // The process's own runtime: what compiled code, the C API and the preload library call.
 //
 // It starts with the first call, as the environment says (options.inc); a variable that is wrong ends the process then, with one line and exit status 2.
-// The environment of a setuid or setgid program, or of one with capabilities, says nothing.
+// The environment of a setuid or setgid program, or of one with capabilities, is ignored.
 //
 //   thread    a thread's first flush makes its Thread. When the thread ends, what it has flushed and not fenced is fenced, which is more than the CPU
-//             would do. What later destructors of its values flush is executed at once
+//             would do. What later destructors of thread-local values flush is executed at once
 //   fork      what the forking thread has flushed is fenced before, in the parent; if that fails, so does the next fence of parent and child. The
 //             child has the same domains and goes on, with flushers of its own when it needs some; what other threads have put off is the parent's.
 //             Children of a raw clone(), which runs no handlers of pthread_atfork, must not flush
@@ -31,7 +31,7 @@ Runtime& runtime();
 // Null: the process is not observed.
 Observer* observer();
 
-// The options that hold where nobody sets any: as in options.inc, but `domain` is memory in a process with the preload library.
+// The options that hold if nobody sets any: as in options.inc, but `domain` is memory in a process with the preload library.
 Options default_options();
 
 // Sets options in the place of the environment's. The texts are copied. Errors: plan()'s; EBUSY: the runtime has started.
@@ -41,7 +41,7 @@ void flush_slowly(uintptr_t address, size_t bytes, const void* site);
 base::Expected<void> fence_slowly(const void* site);
 Thread* enter();
 
-// The domain that the address is in. A mapping that is none becomes one first, if the options say so.
+// The domain that the address is in. A mapping that is not one yet becomes one first, if the options say so.
 Domains::Found find_place(uintptr_t address);
 
 // For the calling thread. `site`, here and below: where the program called.
@@ -88,8 +88,8 @@ DomainKind kind_at(uintptr_t address);
 // flush_on_fail or file as the option `domain` says if it is memory, else of file. Whatever was a domain there ends. If no domain can be made, since
 // there are too many, flushes there are executed at once.
 void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory);
-// Is told that the program unmaps that, or maps something else there: domains end. What the calling thread has flushed before and cannot be written
-// its next fence tells. Cost: where there is no domain, a look at the table of domains.
+// Is told that the program unmaps that, or maps something else there: domains end. If something that the calling thread has flushed before cannot be
+// written, its next fence says so. Cost: where there is no domain, a look at the table of domains.
 void end_mapping(uintptr_t begin, size_t bytes);
 // Does the option `domain` say that the caches' content is saved?
 bool is_flush_on_fail();
@@ -97,7 +97,7 @@ bool is_flush_on_fail();
 // Writes what the process has done so far as a JSON object. Cost: a look at each thread.
 void write_statistics(base::TextRef& text);
 
-// The library is loaded. In a program that runs with other rights than who started it has, the environment's options go. The library calls it once.
+// The library is loaded. Forgets the environment's options if the program runs with other rights than whoever started it. The library calls it once.
 void begin();
 // The process ends by exit(): fences what the calling thread has flushed, writes statistics, and ends a record. The library calls it once.
 void finish();

@@ -36,7 +36,7 @@ constexpr bool kIsThreadSanitizer = true;
 constexpr bool kIsThreadSanitizer = false;
 #endif
 
-// Whether a child of the calling process ends so.
+// Does a child of the calling process end with this status?
 bool fork_is(int status, const std::function<int()>& run) { return in_child({}, run) == status; }
 
 int open_unnamed() { return open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
@@ -131,7 +131,7 @@ TEST(OwnRuntime, CompiledCodeIsToldWhatNeedsNoCall) {
   std::filesystem::remove(path);
 }
 
-// Locked instructions are fences of what went past the caches, for the CPU and so for who records: compiled code looks whether something is pending.
+// Locked instructions fence what went past the caches, for the CPU and so for the recorder: compiled code checks whether something is pending.
 TEST(OwnRuntime, ACopyPastTheCachesIsPendingWhereItIsRecorded) {
   const std::string path = testing::TempDir() + "spillway_own_test_copy";
   std::filesystem::remove(path);
@@ -148,7 +148,7 @@ TEST(OwnRuntime, ACopyPastTheCachesIsPendingWhereItIsRecorded) {
   for (const char* const suffix : {"", ".1"}) std::filesystem::remove(path + suffix);
 }
 
-// At the first fence after it: so that what is mapped there later is found anew.
+// It ends at the first fence afterwards, so that what is mapped there later is found anew.
 TEST(OwnRuntime, AFoundMappingThatIsUnmappedWithoutAWordEndsWhereItIsRecorded) {
   const std::string path = testing::TempDir() + "spillway_own_test_unmapped";
   std::filesystem::remove(path);
@@ -173,7 +173,7 @@ TEST(OwnRuntime, AFoundMappingThatIsUnmappedWithoutAWordEndsWhereItIsRecorded) {
   for (const char* const suffix : {"", ".1", ".2"}) std::filesystem::remove(path + suffix);
 }
 
-// As one that is mapped once, as large as it may become, and made longer when there is something to store.
+// Like a file that is mapped once at the size that it may reach, and made longer when there is something to store.
 TEST(OwnRuntime, AMappingMayBeLongerThanItsFile) {
   const std::string path = testing::TempDir() + "spillway_own_test_longer";
   std::filesystem::remove(path);
@@ -200,11 +200,11 @@ TEST(OwnRuntime, AMappingMayBeLongerThanItsFile) {
   for (const char* const suffix : {"", ".1", ".2"}) std::filesystem::remove(path + suffix);
 }
 
-// Not cut off, which would make one file of two.
+// Its path is not cut off, which could make one file of two.
 TEST(OwnRuntime, AFileWhosePathIsTooLongIsNotRecorded) {
   const std::string path = testing::TempDir() + "spillway_own_test_path";
   for (const size_t bytes : {510u, 511u, 2000u}) {
-    std::filesystem::remove(path);  // else it is refused for that
+    std::filesystem::remove(path);  // otherwise it would be refused for that
     EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_RECORD", path.c_str()}},
                        [&] {
                          REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory},
@@ -244,7 +244,7 @@ TEST(OwnRuntime, LastDestructorsMayFlush) {
       0);
 }
 
-// They may be the first to flush in a file's mapping: the kernel writes it all the same.
+// Last destructors may be the first to flush in a file's mapping: the kernel writes it all the same.
 TEST(OwnRuntime, LastDestructorsFindMappings) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
                      [] {
@@ -269,7 +269,7 @@ TEST(OwnRuntime, LastDestructorsFindMappings) {
             0);
 }
 
-// A thread that flushes first in a destructor leaves as well, unless that is the very last; then nothing is written to where its variables were.
+// A thread whose first flush is in a destructor leaves as well, unless that is the very last one; then nothing is written to where its variables were.
 TEST(OwnRuntime, AThreadMayFlushFirstInADestructor) {
   for (const unsigned round : {1u, 2u, unsigned{PTHREAD_DESTRUCTOR_ITERATIONS}}) {
     if (kIsThreadSanitizer && round >= sys::kLastDestructorRound) continue;
@@ -338,7 +338,7 @@ TEST(OwnRuntime, IsConfiguredOnceAndBefore) {
 
 TEST(OwnRuntime, AChildGoesOn) {
   for (const char* way : {"inline", "epoch", "decoupled", "auto"}) {
-    // It takes no threads in children of a process that has some.
+    // The sanitizer allows no threads in children of a process that has some.
     if (kIsThreadSanitizer && std::string_view(way) == "decoupled") continue;
     EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", way}},
                        [] {
@@ -382,7 +382,7 @@ TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
                        mapped[100] = 1;
                        own::flush(reinterpret_cast<uintptr_t>(mapped) + 100, nullptr);
                        REQUIRE(own::fence(nullptr));
-                       own::flush(begin, nullptr);  // memory of nobody's
+                       own::flush(begin, nullptr);  // memory in no domain
                        own::flush(begin, nullptr);
                        const std::string all = statistics();
                        REQUIRE(has(all, "\"noted_lines\": 1,"));
@@ -436,7 +436,7 @@ TEST(OwnRuntime, ThreadsFindTheSameMappingAtTheSameTime) {
                        own::runtime().before_fork();  // nobody can make a domain
                        begins = true;
                        std::this_thread::sleep_for(
-                           std::chrono::milliseconds(50));  // until both are about to, or nearly
+                           std::chrono::milliseconds(50));  // until both are about to, or almost
                        own::runtime().after_fork_in_parent();
                        one.join();
                        other.join();
@@ -449,7 +449,7 @@ TEST(OwnRuntime, ThreadsFindTheSameMappingAtTheSameTime) {
             0);
 }
 
-// Its program cannot be told that flushes do not reach the file: one line says so.
+// The program cannot be told that flushes do not reach the file: one line says so.
 TEST(OwnRuntime, AFoundFileForWhichThereIsNoPlaceIsToldOf) {
   EXPECT_EQ(
       in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
@@ -472,7 +472,7 @@ TEST(OwnRuntime, AFoundFileForWhichThereIsNoPlaceIsToldOf) {
                  }
                  REQUIRE(lines == 1);
                  REQUIRE(has(said, "persist: there are 256 domains already"));
-                 // One that is private has none to be written to.
+                 // A private mapping has no file to be written to.
                  REQUIRE(own::remove_domain(begin, begin + 64));
                  REQUIRE(mmap(mapped, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                               -1, 0) == mapped);
@@ -484,7 +484,7 @@ TEST(OwnRuntime, AFoundFileForWhichThereIsNoPlaceIsToldOf) {
       0);
 }
 
-// From now on whoever opens a file is killed.
+// From now on opening a file kills the process.
 bool forbid_to_open() {
   sock_filter steps[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -644,7 +644,7 @@ TEST(OwnRuntime, WritesStatistics) {
             0);
 }
 
-// Copies of every length and at every place, against memmove; each line of what was written is flushed or went past the caches.
+// Copies of many lengths, at many places, compared with memmove.
 TEST(OwnRuntime, CopiesAreWhatMemmoveMakes) {
   EXPECT_EQ(
       in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},

@@ -11,7 +11,7 @@ class Recording final : public Observer {
   constexpr Recording() = default;
 
   // `path`: where the log is to be; it is copied. The log is made when the first domain comes, so that a shell that starts the program leaves none.
-  // `compares`: fences look for stores that nobody told of. What cannot be recorded ends the process, with one line and exit status 2.
+  // `compares`: fences look for stores that nobody reported. What cannot be recorded ends the process, with one line and exit status 2.
   void begin(std::string_view path, bool compares);
 
   void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) override;

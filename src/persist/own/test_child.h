@@ -1,4 +1,4 @@
-// For tests of the process's own runtime: each is a process of its own (a child), since there is one runtime in each.
+// For tests of the process's own runtime: each runs in a process of its own (a child), since a process has one runtime.
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 namespace persist {
 
-// Runs it in a child, in whose environment the variables are; returns its exit status, 128 + the signal that killed it.
+// Runs it in a child with these environment variables; returns its exit status, or 128 + the signal that killed it.
 inline int in_child(std::initializer_list<std::pair<const char*, const char*>> variables,
                     const std::function<int()>& run) {
   fflush(nullptr);
@@ -29,6 +29,6 @@ inline int in_child(std::initializer_list<std::pair<const char*, const char*>> v
 
 }  // namespace persist
 
-// 0: all of them hold; else the line of the first that does not.
+// For a function that returns 0 if all of them hold: otherwise it returns a number made of the line of the first that does not.
 #define REQUIRE(condition) \
   if (!(condition)) return __LINE__ % 100 + 100;
