@@ -79,6 +79,13 @@ def summarise(rows):
     for way in ("inline", "epoch", "auto"):
         add(f"lines_{way}", _speeds(rows, way, "lines/", fenced))
         add(f"lines_unfenced_{way}", _speeds(rows, way, "lines/", lambda words: not fenced(words)))
+    # The instruction's own times, of an instruction, a state, a fence and threads.
+    natives = {tuple(row["case"].split("/")[1:5]): row["peer"] for row in rows if row["case"].startswith("lines/") and row["case"].endswith("/inline")}
+    for instruction in INSTRUCTIONS:
+        pairs = [(natives[instruction, "dirty", str(fence), "1"], natives[instruction, "clean", str(fence), "1"])
+                 for fence in FENCES if {(instruction, state, str(fence), "1") for state in ("dirty", "clean")} <= natives.keys()]
+        if pairs:
+            summary[f"dirty_over_clean_{instruction}"] = geometric_mean([dirty / clean for dirty, clean in pairs])
     autos = [row for row in rows if "over_best" in row]
     if autos:
         summary["auto_over_best"] = geometric_mean([row["over_best"] for row in autos])
