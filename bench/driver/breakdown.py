@@ -150,9 +150,9 @@ class Breakdown:
         for setting in settings:
             ours, table = turns["satc", setting.name], turns["table", seen[setting.name].name]
             row = row_of(f"{case}/{setting.name}", ours, table, "s", **self.sizes_of(name, setting))
-            for name, of, of_first in (("own", ours, turns["satc", first]), ("table", table, turns["table", first])):
-                ratios = [a / b for a, b in zip(of, of_first)]
-                row[name + "_ratio"], row[name + "_spread"] = median(ratios), spread(ratios)
+            for side, seconds, of_first in (("own", ours, turns["satc", first]), ("table", table, turns["table", first])):
+                ratios = [a / b for a, b in zip(seconds, of_first)]
+                row[side + "_ratio"], row[side + "_spread"] = median(ratios), spread(ratios)
             rows.append(row)
             self.context.say(f"{row['case']:24} {row['ours']:.2f} s, {row['ratio']:.2f} of the table's, {row['own_ratio']:.2f} of {first}")
         return rows

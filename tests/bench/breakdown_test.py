@@ -48,6 +48,16 @@ class Figures(Case):
         self.assertEqual(self.measured.sizes_of("gnu_sort", breakdown.Setting("direct", levels="direct")), {"direct_pages": 1024})
         self.assertEqual(self.measured.sizes_of("gnu_sort", breakdown.Setting("none", levels="none")), {})
 
+    def test_each_ratio_has_its_own_spread_and_each_row_its_sizes(self):
+        turns = {("satc", "4K"): [1.0, 2.0], ("satc", "8K"): [1.0, 3.0], ("table", "4K"): [1.0, 1.0], ("table", "8K"): [2.0, 2.0]}
+        self.measured.command, self.measured.turns = lambda name, side, setting: None, lambda case, name, sides: turns
+        settings = [setting for setting in self.measured.figures()["page"] if setting.name in ("4K", "8K")]
+        rows = self.measured.figure("page/gnu_sort", "gnu_sort", settings)
+        self.assertEqual({name: round(rows[1][name], 6) for name in ("ratio", "spread", "own_ratio", "own_spread", "table_ratio", "table_spread")},
+                         {"ratio": 1.0, "spread": 1.0, "own_ratio": 1.25, "own_spread": 0.4, "table_ratio": 2.0, "table_spread": 0.0})
+        for row, setting in zip(rows, settings):
+            self.assertLessEqual(self.measured.sizes_of("gnu_sort", setting).items(), row.items())
+
     def test_misses_are_those_of_the_work(self):
         loaded = {"direct_hits": 100, "direct_misses": 50, "private_hits": 0, "private_misses": 50, "shared_accesses": 50, "direct_cycles": 1000, "private_cycles": 0, "shared_cycles": 5000, "bypasses": 1, "loads": 50}
         done = {"direct_hits": 190, "direct_misses": 60, "private_hits": 8, "private_misses": 52, "shared_accesses": 52, "direct_cycles": 1900, "private_cycles": 400, "shared_cycles": 25000, "bypasses": 1, "loads": 51}

@@ -13,7 +13,6 @@ import xml.etree.ElementTree
 
 from bench_case import Case, assert_refused, bench
 
-import breakdown
 import cases
 import devices
 import lockstep
@@ -197,14 +196,6 @@ class Figures(Case):
         self.assertEqual([report.shown(row, "spread") for row in rows], ["–", "–", "0", "0.25", ""])
         self.assertEqual(report.shown({"ratio": 0.0, "own_spread": 0.0, "pairs": 1}, "ratio"), "0")
         self.assertEqual(report.shown({"ratio": 0.0, "own_spread": 0.0, "pairs": 1}, "own_spread"), "–")
-
-    def test_each_ratio_of_a_breakdown_has_its_own_spread(self):
-        measured = breakdown.Breakdown.__new__(breakdown.Breakdown)
-        measured.context, measured.command = unittest.mock.Mock(), lambda name, side, setting: None
-        measured.turns = lambda case, name, sides: {("satc", "4K"): [1.0, 2.0], ("satc", "8K"): [1.0, 3.0], ("table", "4K"): [1.0, 1.0], ("table", "8K"): [2.0, 2.0]}
-        _, row = measured.figure("page/pr", "pr", [breakdown.Setting(size, [], ["--page", size]) for size in ("4K", "8K")])
-        self.assertEqual({name: round(row[name], 6) for name in ("ratio", "spread", "own_ratio", "own_spread", "table_ratio", "table_spread")},
-                         {"ratio": 1.0, "spread": 1.0, "own_ratio": 1.25, "own_spread": 0.4, "table_ratio": 2.0, "table_spread": 0.0})
 
     def test_report_writes_three_complete_files(self):
         row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}
