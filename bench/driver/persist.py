@@ -12,6 +12,7 @@ source compiled by spillcc -fspill-persist, by way. `lines/INSTRUCTION/STATE/FEN
 summary `_speed` is the peer's time over ours, a geometric mean, `_speed_least` the least.
 `model` and `governor`: on a modelled device, nothing of it a measurement of one: million operations in a second of the device's time, more is better. The peer of `model/STRUCTURE/THREADS/WAY` is
 the program itself, which flushes where it stands; of `coalesced` it is `store`, whose keys and values lie apart, in the same way. The paper's gains beside them are those of its programs on a real device.
+`crowd/STRUCTURE/THREADS/FACTOR`: the same of `decoupled`, if each writer beyond 7 makes the device slower by another part than the 0.06 of all other cases, which is chosen: how far the gains depend on it.
 `governor/FIRST-THEN/THREADS`: what the Governor's number of flushers reaches from sample {persist_model.SAMPLES_MOST} on (as many as 3 s have of 250 ms), at first and after the threads have gone on with another structure;
 the peer is the best of all numbers, each by itself. `by_curve`: what that number has reached by itself. `flushers/STRUCTURE/THREADS/NUMBER`: each of them.
 `threads/STRUCTURE/THREADS`: the program by itself, which flushes where it stands; the peer is one thread of it.
@@ -43,7 +44,7 @@ def run(context):
     line_cases = asked_for(lines.cases)
     measure_lines = kept(lambda case: lines.measure(case, _program(context, "lines")))
     # What measures each kind of case on the model, and which of them are wanted.
-    on_model = [(kept(lambda case: [model.measure(case)]), asked_for(model.cases)), (model.governor, asked_for(model.governor_cases)),
+    on_model = [(kept(lambda case: [model.measure(case)]), asked_for(model.cases)), (kept(lambda case: [model.by_crowd(case)]), asked_for(model.crowd_cases)), (model.governor, asked_for(model.governor_cases)),
                 (kept(model.by_threads), asked_for(model.thread_cases)), (model.by_flushers, asked_for(model.flusher_cases))]
     if not (line_cases or any(cases for _, cases in on_model)):
         raise Failure(f"persist has no such case; there are {next(iter(lines.cases))}, {next(iter(model.cases))} and others", 2)
@@ -59,6 +60,6 @@ def run(context):
             "rows": line_rows + model_rows, "summary": persist_lines.summarise(line_rows) | persist_model.summarise(model_rows),
             "curves": {f"{structure}/{threads}": curve for (structure, threads), curve in model.curves.items()},
             "notes": [f"this CPU has no {name}" for name in lines.missing],
-            "parts": {"lines": "a flush of a line", "hot": "lines that are flushed again and again", "model": "throughput on the modelled device",
+            "parts": {"lines": "a flush of a line", "hot": "lines that are flushed again and again", "model": "throughput on the modelled device", "crowd": "the same, if it becomes slower with its writers by another factor",
                       "governor": "the number of flushers on the modelled device", "threads": "throughput on the modelled device by threads that flush where they stand",
                       "flushers": "throughput on the modelled device by the number of flushers"}}, bars

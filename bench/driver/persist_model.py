@@ -21,6 +21,8 @@ COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 MOST = 32
 # Of threads that flush where they stand. (Ribbon, figure 1)
 THREAD_COUNTS = (1, 2, 4, 8, 12, 16, 24, 32)
+# By what part each writer beyond some makes the media slower, besides the model's own, which is chosen (crowd_factor, src/persist/model/device_model.h).
+CROWD_FACTORS, CROWD_THREADS = ("0", "0.03", "0.09"), 24
 # What the threads do, and what they do afterwards.
 SHIFTS = (("log", "hash", 24), ("tree", "log", 24), ("log", "tree", 4))
 
@@ -41,6 +43,8 @@ class Model:
                     self.cases[f"model/{structure}/{threads}/{way}"] = (structure, threads, way)
             for way in (PEER, "decoupled"):
                 self.cases[f"model/{COALESCED}/{threads}/{way}"] = (COALESCED, threads, way)
+        self.crowd_cases = {f"crowd/{structure}/{CROWD_THREADS}/{factor}": (structure, factor)
+                            for structure in (structures[:1] if quick else structures) for factor in (CROWD_FACTORS[1:2] if quick else CROWD_FACTORS)}
         self.governor_cases = {f"governor/{first}-{then}/{threads}": (first, then, threads) for first, then, threads in (SHIFTS[:1] if quick else SHIFTS)}
         self.counts = COUNTS[2::4] if quick else COUNTS
         self.thread_counts = THREAD_COUNTS[::3] if quick else THREAD_COUNTS
@@ -70,14 +74,22 @@ class Model:
         """Ours is a way; the peer is the program as it is, without a runtime between: it flushes where it stands. Of `coalesced` it is the program whose keys and values lie apart,
         which flushes in the same way."""
         structure, threads, way = self.cases[case]
+        return self.gain(case, {"ours": (structure, way), "peer": ("store", way) if structure == COALESCED else (structure, PEER)}, threads, way)
+
+    def by_crowd(self, case):
+        """The same of `decoupled`, on a device that becomes slower with its writers by another factor."""
+        structure, factor = self.crowd_cases[case]
+        return self.gain(case, {"ours": (structure, "decoupled"), "peer": (structure, PEER)}, CROWD_THREADS, "decoupled", {"crowd": factor})
+
+    def gain(self, case, sides, threads, way, more=None):
+        """A row of two sides, each a structure and a way."""
         dilation = AUTO_DILATION if way == "auto" else DILATION
-        sides = {"ours": (structure, way), "peer": ("store", way) if structure == COALESCED else (structure, PEER)}
         told = {}
 
         def turn(side):
             self.context.progress(f"persist: {case}, {side}")
             # Both are as old when they are measured: a table that has got fuller has other operations.
-            rate, told[side] = self.rate(sides[side][0], threads, sides[side][1], dilation, settle=self.settle[way])
+            rate, told[side] = self.rate(sides[side][0], threads, sides[side][1], dilation, more, settle=self.settle[way])
             return rate
 
         rates = take_turns(sides, turn, self.pairs, self.case_seconds)
@@ -191,6 +203,10 @@ def summarise(rows):
                 summary[f"modelled_{way}_gain_percent_{threads}_most"] = max(gains)
         if any(key.endswith(f"_{threads}") for key in summary):
             summary[f"paper_gain_percent_{threads}"], summary[f"paper_gain_percent_{threads}_most"] = PAPER_GAIN[threads]
+        for factor in CROWD_FACTORS:
+            gains = [row["gain_percent"] for row in rows if row["case"].startswith("crowd/") and row["case"].endswith(f"/{threads}/{factor}")]
+            if gains:
+                summary[f"modelled_decoupled_gain_percent_{threads}_crowd_{factor}"] = sum(gains) / len(gains)
         for way in (PEER, "decoupled"):
             for row in rows:
                 if row["case"] == f"model/{COALESCED}/{threads}/{way}":

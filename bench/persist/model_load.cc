@@ -1,6 +1,6 @@
 // Threads that keep data on a modelled device, through the runtime. Nothing of it is a measurement of a device.
 //
-//   PROGRAM structure=NAME [threads=4] [way=inline] [least=1] [most=32] [period=0.1] [sample=64] [dilation=2000] [seed=1]
+//   PROGRAM structure=NAME [threads=4] [way=inline] [least=1] [most=32] [period=0.1] [sample=64] [dilation=2000] [crowd=0.06] [seed=1]
 //
 //   run SECONDS      {"operations": N, "device_seconds": S, "lines": N, "clean_lines": N, "media_writes": N, "fences": N, "flushers": N, "ways": {"inline": N, ...},
 //                     "dirtiness": X}
@@ -8,7 +8,7 @@
 //
 // Threads work from the begin on. The answer is of the time that it was asked for, of the wall; `device_seconds` is the device's, which passes `dilation` times as slowly.
 // `least` and `most`: flushers, `period`: seconds of the wall between the Governor's samples, 0: no Governor, `most` flushers. `flushers`: as many as run at the end. `ways`: how many threads
-// have this way then. `dirtiness`: bytes that were stored over bytes of lines that were flushed, since the program began.
+// have this way then. `crowd`: the part by which each writer beyond some makes media writes longer, the model's crowd_factor. `dirtiness`: bytes that were stored over bytes of lines that were flushed, since the program began.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct Settings {
   std::map<std::string, uint64_t> numbers = {{"threads", 4}, {"least", 1},       {"most", 32},
                                              {"sample", 64}, {"dilation", 2000}, {"seed", 1}};
   std::string structure, way = "inline";
-  double period_seconds = 0.1;
+  double period_seconds = 0.1, crowd_factor = persist::DeviceParameters{}.crowd_factor;
 
   uint64_t operator[](const char* name) const { return numbers.at(name); }
 };
@@ -58,6 +58,8 @@ Settings settings_of(int count, char** words) {
       settings.way = load::word_of(name, text, ways);
     else if (name == "period")
       settings.period_seconds = load::share_of(name, text, 10);
+    else if (name == "crowd")
+      settings.crowd_factor = load::share_of(name, text, 10);
     else if (settings.numbers.contains(name))
       settings.numbers[name] = load::count_of(name, text, 100'000);
     else
@@ -91,7 +93,8 @@ class Load {
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) cases::fail("mmap");
     memory_ = static_cast<char*>(memory);
-    const auto made = persist::ModelLines::make({}, static_cast<double>(settings["dilation"]));
+    const auto made = persist::ModelLines::make({.crowd_factor = settings.crowd_factor},
+                                                static_cast<double>(settings["dilation"]));
     if (!made) load::fail(1, made.error().message);
     lines_ = *made;
     runtime_->configure({.way = way_of(settings.way),

@@ -66,9 +66,17 @@ class Model(Case):
         self.assertLess(lines["coalesced"][0], lines["store"][0])
         self.assertGreater(lines["coalesced"][1], lines["store"][1])
 
+    def test_writers_beyond_some_make_the_device_slower_by_the_factor(self):
+        operations = {}
+        for crowd in (0, 10):
+            _, answer = self.answers(["structure=log", "threads=16", f"crowd={crowd}"], ["run 0.3", "run 0.5"])
+            operations[crowd] = answer["operations"] / answer["device_seconds"]
+        # Each of nine more makes media writes ten times longer.
+        self.assertLess(5 * operations[10], operations[0])
+
     def test_wrong_words_are_one_line_and_status_2(self):
         for words in ([], ["structure=list"], ["structure=log", "way=fast"], ["structure=log", "threads=0"], ["structure=log", "least=3", "most=2"],
-                      ["structure=log", "most=65"], ["structure=log", "dilation=0"], ["structure=log", "other=1"]):
+                      ["structure=log", "most=65"], ["structure=log", "dilation=0"], ["structure=log", "crowd=-1"], ["structure=log", "other=1"]):
             assert_refused(self, run_in(self.folder, self.PROGRAM, *words), by="persist-model-load: ")
 
 
@@ -104,6 +112,21 @@ class Figures(Case):
         of_coalescing = [key for key in summary if "coalesced" in key]
         self.assertEqual(beside["Section 3, coalescing"], of_coalescing)
         self.assertEqual(sorted(beside["Section 3, 4 threads"] + beside["Section 3, 24 threads"]), sorted(summary.keys() - of_coalescing))
+
+    def test_gains_by_other_factors_of_a_crowd_are_their_own(self):
+        context = types.SimpleNamespace(quick=False, pairs=1, kept={}, progress=lambda text: None, say=lambda text: None)
+        model = persist_model.Model(context, None)
+
+        def rate(structure, threads, way, dilation, more=None, settle=None, window=None):
+            return (1 + 10 * float(more["crowd"]) if way == "decoupled" else 1.0), {"flushers": 8, "dirtiness": 0.5}
+
+        model.rate = rate
+        rows = [model.by_crowd(case) for case in model.crowd_cases]
+        self.assertEqual([row["case"] for row in rows[:4]], ["crowd/hash/24/0", "crowd/hash/24/0.03", "crowd/hash/24/0.09", "crowd/tree/24/0"])
+        summary = persist_model.summarise(rows)
+        self.assertEqual(set(summary), {f"modelled_decoupled_gain_percent_24_crowd_{factor}" for factor in ("0", "0.03", "0.09")})
+        for factor in ("0", "0.03", "0.09"):
+            self.assertAlmostEqual(summary[f"modelled_decoupled_gain_percent_24_crowd_{factor}"], 1000 * float(factor))
 
     def test_a_dirty_line_is_beside_a_clean_one(self):
         rows = [{"case": f"lines/{instruction}/{state}/{fence}/{threads}/{way}", "peer": peer, "ratio": 1.0, "ours": peer} for instruction, state, fence, threads, way, peer in (

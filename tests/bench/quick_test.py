@@ -299,16 +299,16 @@ class Quick(Case):
         self.assertLessEqual({"worst_auto_ratio", "best_epoch_ratio", "worst_decoupled_ratio"}, set(result["summary"]))
 
     def test_persist(self):
-        result = self.results("persist", "--only", "lines/clwb/dirty/4", "--only", "hot/4/4/round", "--only", "model/log", "--only", "governor", "--only", "threads", "--only", "flushers")
+        result = self.results("persist", "--only", "lines/clwb/dirty/4", "--only", "hot/4/4/round", "--only", "model/log", "--only", "governor", "--only", "crowd", "--only", "threads", "--only", "flushers")
         cases = [row["case"] for row in result["rows"]]
         if not result["notes"]:
             self.assertLessEqual({f"{case}/{way}" for case in ("lines/clwb/dirty/4/1", "hot/4/4/round/1") for way in ("inline", "epoch", "auto", "decoupled")}, set(cases))
             self.assertLessEqual({"hot_epoch_speed", "hot_4_epoch_speed_least", "lines_auto_speed", "auto_over_best", "decoupled_times_as_slow"}, set(result["summary"]))
-        self.assertLessEqual({"model/log/24/decoupled", "governor/log-hash/24/first", "governor/log-hash/24/shift", "threads/log/1", "threads/log/24", "flushers/hash/24/3"}, set(cases))
+        self.assertLessEqual({"model/log/24/decoupled", "crowd/log/24/0.03", "governor/log-hash/24/first", "governor/log-hash/24/shift", "threads/log/1", "threads/log/24", "flushers/hash/24/3"}, set(cases))
         self.assertLessEqual({"modelled_decoupled_gain_percent_24", "modelled_governor_shift_over_best_least"}, set(result["summary"]))
         # What is not measured says so.
         for row in result["rows"]:
-            self.assertEqual("modelled" in row["unit"], row["case"].startswith(("model/", "governor/", "threads/", "flushers/")))
+            self.assertEqual("modelled" in row["unit"], row["case"].startswith(("model/", "crowd/", "governor/", "threads/", "flushers/")))
 
     def test_nothing_is_left_after_an_interrupt(self):
         before = left_behind()

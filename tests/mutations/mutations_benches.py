@@ -66,6 +66,7 @@ MUTATIONS = [
     of("cache-buckets are over another search than is said", "batch", ("bench/driver/batch_figures.py", '"M/s"), **_over(DIRECT, ours, direct)}', '"M/s"), **_over(DIRECT, ours, peer)}')),
     of("gains by coalescing are among those without", "persist", ("bench/driver/papers/ribbon.toml", '"modelled_[!c]*_gain_percent_24*"', '"modelled_*_gain_percent_24*"')),
     of("a dirty line is over a clean one that another number of threads has flushed", "persist", ("bench/driver/persist_lines.py", 'row["case"].split("/")[1:5]): row["peer"]', 'row["case"].split("/")[1:4] + ["1"]): row["peer"]')),
+    of("a crowd's factor is told and not used", "persist", ("bench/persist/model_load.cc", "make({.crowd_factor = settings.crowd_factor},", "make({},")),
     of("throughput by threads is over the most threads", "persist", ("bench/driver/persist_model.py", "own, rates[1], UNIT)", "own, rates[count], UNIT)")),
     of("a claim is measured in another unit", "everything", (CLAIMS, 'part.get("scale", 1) * value', "value")),
     of("a claim may be any amount too low", "everything", (CLAIMS, ', ("more", max(values) > (1 + TOLERANCE) * most))', ",)")),
