@@ -1,5 +1,5 @@
-// DeviceModel: when a persistent memory of given properties would have taken what its writers flush. A model, not a measurement: it is built from what
-// is published about such devices, with rounded figures, to show how software copes with them on machines that have none.
+// DeviceModel: when a persistent memory of given properties would have taken what its writers flush. A model, not a measurement: it has the parts that
+// are published about such devices, with figures of which most are chosen, to show how software copes with them on machines that have none.
 //
 //   writer ──issue──► write-pending queue ──drain──► combining buffer ──media write──► media
 //                     durable from here on (ADR)     blocks of 256 bytes
@@ -29,7 +29,14 @@
 namespace persist {
 
 // Defaults: one set of interleaved modules, 10.7 GB/s at most; with 4 lines before each fence and in order, the peak is at 8 writers, and 24
-// have 57 % of it (device_model_test.cc).
+// have 57 % of it (device_model_test.cc). Published are:
+//   the blocks, the size of their buffer, and that a queued line is durable: Yang et al., "An Empirical Guide to the Behavior and Use of Scalable
+//     Persistent Memory", FAST 2020, which Ribbon cites
+//   2.3 GB/s written to one module, 13.9 to six, for which four threads are enough: Izraelevitz et al., "Basic Performance Measurements of the Intel
+//     Optane DC Persistent Memory Module", 2019. 10.7 lies between
+//   that the rate falls with more writers, and what a clean line takes: Ribbon
+// All others are chosen. Where the fall begins and how steep it is (crowd_writers, crowd_factor) decides what fewer writers gain, and was compared
+// with no published curve; `spillway bench persist --only crowd` has other factors.
 struct DeviceParameters {
   static constexpr uint32_t kMaxQueueLines = 1024;
   static constexpr uint32_t kMaxBlocks = 256;
