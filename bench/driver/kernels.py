@@ -23,8 +23,8 @@ RUN_SECONDS = 120   # far more than any kernel takes
 QUICK_OF_THREADS = ["random_read_64m", "random_rmw_64m", "chase_l2", "pagerank"]
 # More than the largest kernel needs for each thread, for frames, tables and metadata: nothing is ever evicted.
 MEMORY_MIB = 1792
-# Pages that Private of each thread has, of `satc`: 512 MiB, so that those of all threads may be pinned.
-SATC_PAGES = 1 << 17
+# Pages that Private of each thread has, of `satc`: 1 GiB, which is all data of a kernel, and no more than all threads may pin.
+SATC_PAGES = 1 << 18
 
 
 class Build:

@@ -58,6 +58,11 @@ class Figures(Case):
                           "two_bodies_worst_kernel": "a", "tricache_geomean_ratio": 2, "tricache_worst_ratio": 4, "tricache_worst_kernel": "a",
                           "geomean_ratio_O2_2_threads": 3, "worst_ratio_O2_2_threads": 3, "worst_kernel_O2_2_threads": "a"})
 
+    def test_what_a_thread_reads_is_in_its_private_cache(self):
+        """As much as the largest kernel has, and no more than may be pinned: three quarters of the frames."""
+        self.assertGreaterEqual(kernels.SATC_PAGES * 4096, 1 << 30)
+        self.assertLess(kernels.SATC_PAGES * 4096, 0.9 * 3 / 4 * (kernels.MEMORY_MIB << 20))
+
     def test_columns_of_other_sides(self):
         turns = {"native": [1.0, 2.0, 4.0], "ours": [2.0, 2.0, 2.0], "two_bodies": [1.0, 4.0, 12.0]}
         self.assertEqual(variants.more_ratios(turns, "native"), {"bodies": 1, "two_bodies_ratio": 2, "two_bodies_spread": 1})

@@ -109,6 +109,7 @@ MUTATIONS = [
     of("tasks are beside few threads alone", "limited", ("bench/driver/random_access.py", "(peer, MANY_THREADS, mode)", "(peer, FEW_THREADS, mode)")),
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
     of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
+    of("Private holds half of what a kernel reads", "kernels", ("bench/driver/kernels.py", "SATC_PAGES = 1 << 18", "SATC_PAGES = 1 << 17")),
     of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
     of("a library of an older compiler is used", "rocksdb", (ROCKSDB, " and stamp.exists() and stamp.read_text() == self.made_of(side) else None", " else None")),
     of("tables that are plain maps count as spilled", "rocksdb", (ROCKSDB, "    if counted[\"spill\"][\"file_maps\"] == 0 or ", "    if ")),
