@@ -347,8 +347,9 @@ class Figures(Case):
                          {"resident_geomean_ratio": 2, "resident_worst_ratio": 2, "gnu_8_disk_swap": 3, "gnu_8_disk_native": 0.5})
         self.assertEqual(indirect._summary([{"case": "resident", "ratio": 2.0, "two_bodies_ratio": 1.0}, {"case": "zram", "ratio": 3.0, "mmap_ratio": 3.0, "fio_ratio": 0.9}]),
                          {"resident_ratio": 2, "resident_two_bodies_ratio": 1, "zram_fio_ratio": 0.9, "zram_mmap_ratio": 3})
-        self.assertEqual(micro._summary([{"case": "disk/8B/100/1", "native_ratio": 0.5, "mmap_ratio": 1.0}, {"case": "disk/8B/50/2", "native_ratio": 0.5, "mmap_ratio": 4.0}]),
-                         {"8B_resident_native_ratio": 0.5, "8B_resident_native_worst": 0.5, "8B_50_disk_2": 4})
+        self.assertEqual(micro._summary([{"case": "disk/8B/100/1", "native_ratio": 0.5, "mmap_ratio": 1.0}, {"case": "disk/8B/50/2", "native_ratio": 0.5, "mmap_ratio": 4.0},
+                                         {"case": "memory/8B/2", "native_ratio": 0.75, "satc_ratio": 0.25}]),
+                         {"8B_resident_native_ratio": 0.5, "8B_resident_native_worst": 0.5, "8B_50_disk_2": 4, "8B_memory_2": 0.75, "8B_memory_2_satc": 0.25})
 
 
 if __name__ == "__main__":

@@ -140,10 +140,11 @@ class Quick(Case):
         self.assertLessEqual({"geomean_ratio", "worst_ratio", "geomean_first_ratio", "worst_reads_ratio", "loop_ratio", "tree_ratio"}, set(result["summary"]))
 
     def test_micro(self):
-        result = self.out_of_core("micro", "zram/8B/100/2", "zram/4K/100/2", "zram/8B/50/2", "zram/4K/50/2")
-        for row in result["rows"]:
+        result = self.out_of_core("micro", "memory/8B/2", "memory/4K/2", "zram/8B/100/2", "zram/4K/100/2", "zram/8B/50/2", "zram/4K/50/2")
+        self.assertTrue(all(row["satc_ratio"] > 0 for row in result["rows"][:2]))
+        for row in result["rows"][2:]:
             self.assertEqual(row["misses"] > 0, "/50/" in row["case"], row)
-        if result["rows"]:
+        if result["rows"][2:]:
             self.assertLessEqual({"8B_resident_native_ratio", "4K_50_zram_2"}, set(result["summary"]))
 
     def test_demo(self):
