@@ -18,7 +18,7 @@ SECONDS = {
     "batch": (1350, 90), "batch-stored": (220, 20), "breakdown": (2000, 90), "delegation": (150, 20), "demo": (180, 65), "device": (430, 35), "encrypt": (170, 15), "fibers": (130, 20), "graph": (5200, 120), "hitrate": (200, 5),
     "indirect": (250, 40), "instructions": (25, 25), "kernels": (590, 60), "kv": (950, 65), "kv-index": (520, 10), "kv-restart": (260, 6), "micro": (820, 45), "pagecache": (770, 95),
     "persist": (1050, 40), "persist-programs": (160, 20), "programs": (1000, 130), "random": (420, 80), "rocksdb": (700, 420), "selfdriving": (600, 150), "server": (220, 15),
-    "sort": (900, 25), "speedtest1": (230, 175), "switch": (80, 12), "tasks": (75, 15), "ycsb": (880, 80),
+    "sort": (900, 25), "speedtest1": (230, 175), "switch": (80, 12), "tasks": (75, 15), "ycsb": (1150, 110),
 }
 
 
