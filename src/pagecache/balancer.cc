@@ -7,7 +7,7 @@
 namespace pagecache {
 
 Balancer::Move Balancer::choose(std::span<const Load> loads) {
-  // Has a missed less for each of its frames than b, or as much and has more frames?
+  // Has a fewer misses than b for each of its frames, or as many and more frames?
   const auto is_less = [](const Load& a, const Load& b) {
     const uint64_t of_a = a.misses * b.frames, of_b = b.misses * a.frames;
     return of_a != of_b ? of_a < of_b : a.frames > b.frames;
@@ -81,7 +81,7 @@ bool Balancer::begin(std::span<uint64_t> misses) {
   for (size_t node = 0; node < misses.size(); ++node)
     misses[node] = misses_[node].value.load(std::memory_order_relaxed);
   const uint64_t period_misses = period_misses_.load(std::memory_order_relaxed);
-  // The miss that has started it may belong to a period before.
+  // The miss that started this may belong to an earlier period.
   return !is_to_stop() && std::ranges::any_of(misses, [&](uint64_t count) { return count >= period_misses; });
 }
 

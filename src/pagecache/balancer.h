@@ -1,10 +1,10 @@
-// Balancer: finds memory nodes of a cache that miss more than others, for the frames that they have, and decides when frames move to them.
+// Balancer: finds memory nodes of a cache that miss more than others in relation to their frames, and decides when frames move to them.
 //
-//   a miss ──count_miss──► a period ends ──Server::start_balance──► begin ──► who serves moves frames ──► end, a new period
+//   a miss ──count_miss──► a period ends ──Server::start_balance──► begin ──► the server moves frames ──► end, a new period
 //
 // Invariants
-//  1 a period ends when a node has had as many misses as a quarter of an equal share has frames; misses while frames move do not count
-//  2 one move is under way at a time, from begin() until end(); none while somebody holds the balancer, or nobody serves it
+//  1 a period ends when a node has had as many misses as a quarter of an equal share of frames; misses while frames move do not count
+//  2 at most one move is under way, from begin() until end(); none while somebody holds the balancer, or nobody serves it
 //  3 a call that holds or closes the balancer asks a move that is under way to stop, and waits until it has
 //
 // Thread contract: any thread. The balancer's lock is held for a few instructions, and while its server is started.
@@ -32,7 +32,7 @@ class Balancer {
    protected:
     ~Server() = default;
   };
-  // What a node has had to do in a period.
+  // A node's load in a period.
   struct Load {
     uint64_t misses = 0;
     uint64_t frames = 0;
@@ -43,15 +43,15 @@ class Balancer {
     uint32_t from = 0;
     uint32_t to = 0;  // the same as `from`: no move
   };
-  // A move from the node that has missed least for each of its frames, of those that may give, to the one that has missed most, of those
-  // that may take; no move, unless that is more than twice as much.
+  // A move from the node with the fewest misses for each of its frames, among those that may give, to the one with the most, among those
+  // that may take; no move unless that is more than twice as many.
   static Move choose(std::span<const Load> loads);
 
-  // From now on `server` serves it. `frames_each` is an equal share of all frames. False: another one serves it.
+  // From now on `server` serves it. `frames_each` is an equal share of all frames. False: another server does already.
   bool open(Server& server, uint64_t frames_each);
   // REQUIRES: open() was true.
   void close();
-  // No move is under way from when this returns until release(). Any number of calls may hold it at a time. Blocks the thread.
+  // Until release(), no move is under way. Any number of calls may hold it at a time. Blocks the thread.
   void hold();
   void release();
 
@@ -65,7 +65,7 @@ class Balancer {
 
   // --- for the task that was started ---
 
-  // Sets the misses of each node in the period that has ended. False: nothing is to be moved. end() follows in any case.
+  // Sets `misses` to each node's misses in the period that has ended. False: nothing is to be moved. end() must follow in any case.
   bool begin(std::span<uint64_t> misses);
   bool is_to_stop() const { return is_to_stop_.load(std::memory_order_relaxed); }
   void end(uint64_t frames_each);
@@ -76,7 +76,7 @@ class Balancer {
   void set_stop() { is_to_stop_.store(server_ == nullptr || holder_count_ != 0, std::memory_order_relaxed); }
   void wait_until_idle();
 
-  // Relaxed: counts, and hints for those who look without the lock.
+  // Relaxed: counts, and hints for callers without the lock.
   struct alignas(base::kLineBytes) Misses {
     std::atomic<uint64_t> value{0};
   };

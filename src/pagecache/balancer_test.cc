@@ -1,4 +1,4 @@
-// When periods end, who is started, and what is to move.
+// When periods end, when the server is started, and what is to move.
 #include "pagecache/balancer.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST_F(BalancerTest, APeriodEndsWithTheMissesOfOneNode) {
   EXPECT_EQ(started, 1);
   EXPECT_TRUE(begin());
   EXPECT_EQ(misses, (std::array<uint64_t, 2>{149, 100}));
-  // Those while frames move do not count.
+  // Misses while frames move do not count.
   miss(0, 1000);
   EXPECT_EQ(started, 1);
   balancer.end(800);
@@ -109,7 +109,7 @@ TEST_F(BalancerTest, WhoHoldsOrClosesItWaitsForTheMove) {
     balancer.end(400);
     other.join();
     if (closes) break;
-    // None begins while it is held.
+    // No move begins while it is held.
     miss(0, 100);
     EXPECT_FALSE(begin());
     balancer.end(400);

@@ -7,7 +7,7 @@
 
 namespace pagecache {
 
-// Depends on the page's number, too: a page that was written to another one's place is not intact there.
+// Depends on the page's number, too, so that a page that was written to another one's place is not intact there.
 uint64_t File::checksum_of(uint64_t page, const std::byte* bytes) const {
   return base::checksum(bytes, page_data_bytes()) ^ base::mix(page);
 }
@@ -24,7 +24,7 @@ bool File::is_intact(uint64_t page, const std::byte* bytes) const {
   memcpy(&checksum, bytes + page_data_bytes(), sizeof checksum);
   if (checksum == checksum_of(page, bytes)) return true;
   if (checksum != 0) return false;
-  // The first byte is zero, and each other one is equal to the one before it.
+  // Are all bytes zero? The first one is, and each other one equals its predecessor.
   return bytes[0] == std::byte{0} && memcmp(bytes, bytes + 1, page_data_bytes() - 1) == 0;
 }
 

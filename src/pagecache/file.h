@@ -1,7 +1,7 @@
 // File: a device whose pages are in a cache, and where on the device the file's bytes are.
 //
 //   without checksums   page n is the device's bytes from n * page_bytes on; the last page may be shorter
-//   with checksums      the last 8 bytes of each page are its checksum (docs/formats/pagecache.md), and the file's bytes go on in the next
+//   with checksums      the last 8 bytes of each page are its checksum (docs/formats/pagecache.md), and the file's bytes continue in the next
 //                       page: the file is shorter than the device. What follows the device's last whole page is not used
 #pragma once
 #include <algorithm>
@@ -17,13 +17,13 @@
 namespace pagecache {
 
 struct FileOptions {
-  // Each page gets a checksum when it is written back, and is checked when it is read from the device. REQUIRES: the file was written so,
-  // with pages of this size, or is zeros.
+  // Each page gets a checksum when it is written back, and is checked when it is read from the device. REQUIRES: the file was written with
+  // checksums and this page size, or is all zeros.
   bool checksums = false;
 };
 
-// While it exists the device's bytes are read and written through the cache alone. The keys before that of its first page and behind that
-// of its last one are those of no page: a run of neighbours ends there.
+// While it exists, the device's bytes must be read and written through the cache only. The keys before its first page's and after its last
+// page's belong to no page: a run of neighbours ends there.
 class File {
  public:
   static constexpr unsigned kPageBits = 48;
@@ -41,7 +41,7 @@ class File {
   storage::Device& device() const { return device_; }
   uint32_t number() const { return number_; }
   bool has_checksums() const { return has_checksums_; }
-  // How many may be read and written.
+  // How many bytes can be read and written.
   uint64_t bytes() const { return bytes_; }
 
   // Where a byte of the file is.
@@ -62,7 +62,7 @@ class File {
   uint64_t data_bytes_of(uint64_t page) const {
     return has_checksums_ ? data_bytes(page_shift_) : std::min(page_bytes(), bytes_ - device_offset_of(page));
   }
-  // Where the page is on the device, how many bytes are transferred for it, and how many of these the device has.
+  // Where the page is on the device, how many bytes are transferred for it, and how many of these exist on the device.
   uint64_t device_offset_of(uint64_t page) const { return page << page_shift_; }
   uint64_t device_bytes_of(uint64_t page) const {
     return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));
@@ -71,7 +71,7 @@ class File {
     return std::min(page_bytes(), device_.end_bytes() - device_offset_of(page));
   }
 
-  // How large a device has to be for so many bytes of a file with checksums: whole pages. Sizes that no file can have stay such.
+  // How large a device must be for a file of `bytes` with checksums: whole pages. A size that no file can have gives one that no device can.
   static uint64_t device_bytes_for(uint64_t bytes, uint64_t page_bytes) {
     const uint64_t data_bytes = page_bytes - kChecksumBytes;
     const uint64_t pages = bytes / data_bytes + (bytes % data_bytes != 0);
@@ -89,7 +89,7 @@ class File {
 
   // Sets the checksum of a page that is to be written to the device. REQUIRES: has_checksums().
   void seal(uint64_t page, std::byte* bytes) const;
-  // Are these the bytes that seal() has left for this page? A page of zeros was never written, and is intact. REQUIRES: has_checksums().
+  // Are these the bytes that seal() produced for this page? A page of zeros was never written, and is intact. REQUIRES: has_checksums().
   bool is_intact(uint64_t page, const std::byte* bytes) const;
 
  private:
@@ -107,8 +107,8 @@ class File {
   const uint32_t number_;
   const unsigned page_shift_;
   const bool has_checksums_;
-  std::atomic<bool> is_left_{false};                // servers have left it, and do not flush it
-  task::FlushGroup flushes_;                        // of its device, which all sessions share
+  std::atomic<bool> is_left_{false};                // servers have left the file, and do not flush it
+  task::FlushGroup flushes_;                        // of its device, shared by all sessions
   mutable std::atomic<uint32_t> session_count_{0};  // sessions that have a channel to the device
 };
 

@@ -1,4 +1,4 @@
-// Files with checksums: where their bytes are, and what damage is told of.
+// Files with checksums: where their bytes are, and which damage is detected.
 #include "pagecache/file.h"
 
 #include <random>
@@ -81,7 +81,7 @@ TEST(FileTest, APageOfZerosWasNeverWritten) {
     EXPECT_FALSE(file.is_intact(3, page.data())) << at;
     page[at] = std::byte{0};
   }
-  // All bytes the same, and no checksum.
+  // All bytes equal but not zero, and no checksum.
   memset(page.data(), 7, kData);
   EXPECT_FALSE(file.is_intact(3, page.data()));
 }
@@ -99,7 +99,7 @@ class CheckedFileTest : public testing::Test {
     session.close();
     cache->close();
   }
-  // What another look at the device finds.
+  // Syncs, and opens the device in a new cache.
   void open_again() {
     ASSERT_TRUE(session.sync(*file));
     close();
@@ -148,7 +148,7 @@ TEST_F(CheckedFileTest, WhatWasWrittenIsRead) {
   ASSERT_TRUE(session.read(*file, 0, found));
   EXPECT_EQ(found, model);
   EXPECT_EQ(session.counts().damaged, 0u);
-  // And each page has its checksum on the device.
+  // Each page also has its checksum on the device.
   ASSERT_TRUE(session.sync(*file));
   const auto content = test.content();
   for (uint64_t page = 0; page < kPages; ++page) {
@@ -185,7 +185,7 @@ TEST_F(CheckedFileTest, DamageIsTold) {
   EXPECT_EQ(session.write(*file, 5 * kData + 1, one).error().number, EBADMSG);
   EXPECT_EQ(session.read(*file, 0, all).error().number, EBADMSG);
   EXPECT_EQ(session.counts().damaged, 5u);
-  // Others are there, and so is this one when it has been written.
+  // Other pages can be read, and so can this one after it has been written.
   EXPECT_TRUE(session.read(*file, 6 * kData, one));
   ASSERT_TRUE(session.write(*file, 5 * kData, std::span(model).subspan(5 * kData, kData)));
   open_again();

@@ -1,14 +1,14 @@
 // FlushQueue: the sets whose dirty pages are to be written back before somebody needs their frames, and the lanes that do it.
 //
-//   a miss, a write ──put──► sets ──take, some at a time──► a lane at work: Session::flush
+//   a miss, a write ──put──► sets ──take, some at a time──► a working lane: Session::flush
 //
 // Invariants
 //  1 a set is in the queue at most once: a mark in the set says whether it is
 //  2 a set in the queue is a hint: it may have been split or merged since, or have nothing to flush. A lane that takes it looks again, with
-//    its lock
-//  3 the queue has sets only while somebody serves it, and then at least one lane is at work. A lane is at work from when it is started
-//    until it takes and there is nothing
-//  4 a set for which there is no room is left out: its next miss puts it
+//    the set's lock
+//  3 the queue has sets only while somebody serves it, and then at least one lane is working. A lane is working from when it is started
+//    until take() finds nothing for it
+//  4 a set for which there is no room is not queued: its next miss tries again
 //
 // Thread contract: any thread. The queue's lock is held for a few instructions, and while a lane is started.
 #pragma once
@@ -28,32 +28,32 @@ class FlushQueue {
 
   class Server {
    public:
-    // Has the lane take() until there is nothing. Called with the queue's lock.
+    // Makes the lane call take() until there is nothing left. Called with the queue's lock.
     virtual void start_flush(uint32_t lane) = 0;
 
    protected:
     ~Server() = default;
   };
 
-  // From now on `server` serves the queue. False: another one does.
+  // From now on `server` serves the queue. False: another one does already.
   bool open(Server& server, uint32_t lane_count);
-  // Empties the queue, and returns when no lane is at work. REQUIRES: open() was true.
+  // Empties the queue, and returns when no lane is working. REQUIRES: open() was true.
   void close();
 
-  // Would a set that has something to flush be put?
+  // Would put() queue the set?
   bool is_open_for(const PageSet& set) const { return is_served() && !set.is_queued(); }
   bool is_served() const { return is_served_.load(std::memory_order_relaxed); }
   bool is_served_by(const Server& server);
-  // Puts the set, and starts a lane if there are more sets than the lanes at work take at a time.
+  // Queues the set, and starts a lane if there are more sets than the working lanes take at a time.
   void put(PageSet& set);
-  // Takes sets for the lane; returns how many. 0: the lane is not at work any more.
+  // Takes sets for the lane; returns how many. 0: the lane does not count as working any more.
   size_t take(uint32_t lane, std::span<PageSet*, kBatchSets> sets);
 
  private:
   PageSet& take_first();
 
-  std::atomic<bool> is_served_{false};  // server_ != nullptr, for those who look without the lock
-  // Not in the CPU line that all look at.
+  std::atomic<bool> is_served_{false};  // server_ != nullptr, for callers without the lock
+  // Not in the CPU line that every caller reads.
   alignas(base::kLineBytes) sys::Mutex lock_;
   std::array<PageSet*, kMaxSets> sets_ = {};  // a ring
   uint32_t first_ = 0;
@@ -61,7 +61,7 @@ class FlushQueue {
   Server* server_ = nullptr;
   uint64_t idle_lanes_ = 0;  // a bit for each
   uint32_t working_count_ = 0;
-  sys::EventCount has_ended_;  // a lane is not at work any more
+  sys::EventCount has_ended_;  // a lane has stopped working
 };
 
 }  // namespace pagecache

@@ -14,7 +14,7 @@ class FlushQueueTest : public testing::Test, protected FlushQueue::Server {
   void put(size_t begin, size_t end) {
     for (; begin < end; ++begin) queue.put(sets[begin]);
   }
-  // By number.
+  // Returns the sets' numbers.
   std::vector<size_t> take(uint32_t lane) {
     std::array<PageSet*, FlushQueue::kBatchSets> taken;
     std::vector<size_t> numbers;
@@ -86,7 +86,7 @@ TEST_F(FlushQueueTest, AsManyLanesAreAtWorkAsThereIsWorkFor) {
   put(FlushQueue::kBatchSets, sets.size());
   EXPECT_EQ(started, (Lanes{0, 1}));
   EXPECT_EQ(take_all(1), FlushQueue::kMaxSets);
-  // The other still is.
+  // The other lane is still working.
   put(0, 1);
   EXPECT_EQ(started, (Lanes{0, 1}));
   EXPECT_EQ(take_all(0), 1u);

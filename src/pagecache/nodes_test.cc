@@ -1,4 +1,4 @@
-// Caches with a partition for each node: what is in them is the same, wherever it is; and all nodes have their share of it.
+// Caches with a partition for each node: their content is correct whichever node it is on, and all nodes have their share of it.
 #include <random>
 
 #include "pagecache/test_cache.h"
@@ -105,7 +105,7 @@ TEST_P(NodesTest, EachHasItsShareOfFrames) {
   for (const uint64_t frames : {100, 300, 17, 16, 150}) {
     ASSERT_EQ(resize(frames), "");
     EXPECT_EQ(cache->frame_count(), frames * nodes());
-    // As many as a node has frames can be held of it.
+    // As many of a node's pages can be held as it has frames.
     std::vector<View> views;
     std::vector<uint64_t> held(nodes());
     std::vector<const std::byte*> addresses;
@@ -143,7 +143,7 @@ TEST_P(NodesTest, ContentStaysWhenTheSizeChanges) {
   }
 }
 
-// Nodes that do not get larger before others are smaller.
+// Nodes do not become larger before others have become smaller.
 TEST_P(NodesTest, FramesThatLeaveGiveTheirMemoryBack) {
   open(40);
   std::vector<const std::byte*> frames;
@@ -155,7 +155,7 @@ TEST_P(NodesTest, FramesThatLeaveGiveTheirMemoryBack) {
   frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
   EXPECT_EQ(frames.size(), 40u * nodes());
   ASSERT_EQ(resize(20), "");
-  // Each node's own go from its end on.
+  // Each node gives up frames from the end of its own on.
   for (size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(*frames[i] == std::byte{'w'}, i % 40 < 20) << i;
 }
 
@@ -182,7 +182,7 @@ TEST(NodesOptionsTest, AreAsManyAsThereIsMemoryFor) {
       refusal({.memory_bytes = 131'000, .nodes = 2}),
       "page cache: 65500 bytes of memory are less than the 66112 that one set of 16 pages takes; each of 2 "
       "nodes has a share");
-  // Those of the machine, whatever it has.
+  // As many as the machine has, however many these are.
   PageCache* const small = *PageCache::open({.memory_bytes = 66112});
   EXPECT_EQ(small->node_count(), 1u);
   small->close();

@@ -9,7 +9,7 @@ namespace pagecache {
 namespace {
 
 constexpr uint32_t kMinPageBytes = 4096, kMaxPageBytes = 64 << 10;
-constexpr uint64_t kMaxShares = 2;  // equal ones, that a node may have
+constexpr uint64_t kMaxShares = 2;  // how many equal shares a node may have
 
 }  // namespace
 
@@ -77,7 +77,7 @@ uint32_t PageCache::node_of_thread() const {
   return Partition::kNoNode;
 }
 
-// The error of a node's share, as that of the cache.
+// Turns the error of a node's share into that of the cache.
 base::Error PageCache::of_each(const base::Error& error) const {
   if (node_count_ == 1) return error;
   return base::Error::of(error.number, error.message, "; each of ", node_count_, " nodes has a share");

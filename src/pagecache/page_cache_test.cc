@@ -29,7 +29,7 @@ TEST(PageCacheTest, UsesAllOfItsMemory) {
   cache->close();
 }
 
-// A little too much memory for eight full sets: sixteen take so much of it themselves that one of them has no more.
+// A little too much memory for eight full sets. Sixteen sets themselves take so much of it that one of them has only seven frames.
 TEST(PageCacheTest, SetsHaveSevenFramesAtLeast) {
   const PageSet::Layout layout(cache::SetPolicy::kAlfu);
   PageCache* const cache = *PageCache::open({.memory_bytes = 129 * 4096 + 8 * layout.bytes, .nodes = 1});

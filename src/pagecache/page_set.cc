@@ -15,7 +15,7 @@ PageSet::Layout::Layout(cache::SetPolicy of) : policy(of) {
   bytes = static_cast<uint32_t>(base::round_up(ways_offset + kMaxWays * sizeof(Way), base::kLineBytes));
 }
 
-// Copies byte by byte, since hits may change a number meanwhile. One that is torn puts one page in a wrong place of the order, no more.
+// Copies byte by byte, since hits may change numbers meanwhile. A torn number only puts one page at a wrong position in the order.
 cache::WayMask PageSet::next_victims(const Layout& layout, cache::WayMask spared, uint32_t count) {
   return cache::visit_set_policy<kMaxWays>(layout.policy, [&]<class Policy>() {
     alignas(Policy) std::byte copy[sizeof(Policy)];

@@ -2,8 +2,8 @@
 //
 //   bytes 0-31   a tag of 16 bits for each way: bits of the page's hash; 0: the way is free
 //   32-39        the set's lock; whether somebody waits; whether the set is in the flush queue (flush_queue.h)
-//   40-          the policy's state (cache/sets/set_policy.h); of lfu, nrlfu, alfu and gclock a hit changes the first 16 bytes at most
-//   then         a count of misses; a list of calls that wait; and, beginning with a CPU line of their own, 16 ways
+//   40-          the policy's state (cache/sets/set_policy.h); with lfu, nrlfu, alfu and gclock a hit changes at most the first 16 bytes
+//   then         a count of misses; a list of waiting calls; and, beginning on a new CPU line, 16 ways
 //
 // A hit looks at two CPU lines: the first one of the set, and that of the way. Hits in other sets do not touch them.
 //
@@ -24,7 +24,7 @@
 namespace pagecache {
 
 inline constexpr uint32_t kMaxWays = 16;
-inline constexpr uint32_t kMinWays = 8;  // that have frames once a set has been split
+inline constexpr uint32_t kMinWays = 8;  // how many have frames right after a set has been split
 
 class PageSet {
  public:
@@ -34,7 +34,7 @@ class PageSet {
     uint32_t misses_offset = 0;
     uint32_t waiters_offset = 0;
     uint32_t ways_offset = 0;
-    uint32_t bytes = 0;  // of all of a set, in whole CPU lines
+    uint32_t bytes = 0;  // of the whole set, in whole CPU lines
 
     explicit Layout(cache::SetPolicy of);
   };
@@ -48,13 +48,13 @@ class PageSet {
   sys::Mutex& lock() { return lock_; }
   Way& way(const Layout& layout, uint32_t index) { return at<Way>(layout.ways_offset)[index]; }
 
-  // Calls see(way) for each way that may hold a page with this tag, until see returns true; returns whether it has. Without the lock tags
+  // Calls see(way) for each way that may hold a page with this tag, until see returns true; returns whether it did. Without the lock, tags
   // may change meanwhile: only the way itself says which page it holds.
   template <class See>
   bool any_of_tag(uint16_t tag, const See& see) const {
     constexpr uint64_t kOnes = 0x0001000100010001;
     for (uint32_t i = 0; i < kMaxWays / 4; ++i) {
-      // Lanes whose tag is equal become 0. Above a lane that is 0 other lanes may be taken for 0, too.
+      // Lanes with an equal tag become 0. Lanes above a lane that is 0 may be mistaken for 0, too.
       const uint64_t difference = tags_[i].load(std::memory_order_relaxed) ^ (kOnes * tag);
       for (uint64_t found = (difference - kOnes) & ~difference & (kOnes << 15); found != 0;
            found &= found - 1)
@@ -76,7 +76,7 @@ class PageSet {
   void on_hit(const Layout& layout, uint32_t way) {
     by_policy(layout, [&](auto& policy) { policy.on_hit(way); });
   }
-  // REQUIRES, of these: the lock; what the policy requires.
+  // REQUIRES, for these: the lock; what the policy requires.
   void on_insert(const Layout& layout, uint32_t way) {
     by_policy(layout, [&](auto& policy) { policy.on_insert(way, tag(way)); });
   }
@@ -88,32 +88,32 @@ class PageSet {
     by_policy(layout, [&](auto& policy) { victim = policy.pick_victim(spared); });
     return victim;
   }
-  // The ways that pick_victim() would name if it were called `count` times, and each of them were spared from then on. It asks a copy of
-  // the policy's state. REQUIRES: the lock.
+  // The ways that pick_victim() would name in `count` calls if each way that it names were spared from then on. Uses a copy of the policy's
+  // state. REQUIRES: the lock.
   cache::WayMask next_victims(const Layout& layout, cache::WayMask spared, uint32_t count);
 
-  // How many pages had to be brought into the set since it was first used; at most 2^32 - 1. REQUIRES: the lock.
+  // How many misses the set has had since it was first used; at most 2^32 - 1. REQUIRES: the lock.
   uint32_t miss_count(const Layout& layout) { return *at<uint32_t>(layout.misses_offset); }
   void count_miss(const Layout& layout) {
     uint32_t& count = *at<uint32_t>(layout.misses_offset);
     if (count != ~uint32_t{0}) ++count;
   }
 
-  // Is the set in the flush queue? Changes with the queue's lock.
+  // Is the set in the flush queue? Changes only with the queue's lock.
   bool is_queued() const { return is_queued_.load(std::memory_order_relaxed); }
   void set_queued(bool is_queued) { is_queued_.store(is_queued, std::memory_order_relaxed); }
 
   // How a call waits for an edge of one of the ways
-  //  1 the call, with the lock, sets waits_, looks whether it still has to wait, and appends itself to the list
-  //  2 it gives the lock back and waits
-  //  3 whoever takes an edge calls changed(), which looks into waits_. If that is set, it takes all out of the list, with the lock, and
+  //  1 the call, with the lock, sets waits_, checks whether it still has to wait, and appends itself to the list
+  //  2 it releases the lock and waits
+  //  3 whoever takes an edge calls changed(), which reads waits_. If that is set, it removes all calls from the list, with the lock, and
   //    wakes them; they look again
-  // No wake-up is lost: either 1 sees the edge, or 3 sees waits_, since both are sequentially consistent.
+  // No wakeup is lost: either step 1 sees the edge, or step 3 sees waits_, since both are sequentially consistent.
   void changed(const Layout& layout) {
     if (waits_.load() != 0) wake_all(layout);
   }
-  // Steps 1 and 2; returns at once if still() says that there is nothing to wait for. `what` is waited for, as a dump of tasks says. False:
-  // the deadline has come. REQUIRES: the lock, which this gives back.
+  // Steps 1 and 2; returns at once if still() says that there is nothing to wait for. `what`: what is waited for, for dumps of tasks. False:
+  // the deadline has passed. REQUIRES: the lock, which this releases.
   template <class Still>
   bool wait(const Layout& layout, const char* what, uint64_t deadline_ns, const Still& still) {
     waits_.store(1);

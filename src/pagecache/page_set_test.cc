@@ -15,7 +15,7 @@
 namespace pagecache {
 namespace {
 
-// A set of its own, as a cache has many.
+// A single set, outside a cache.
 struct TestSet {
   explicit TestSet(cache::SetPolicy policy = cache::SetPolicy::kLfu)
       : layout(policy),
@@ -56,7 +56,7 @@ TEST(PageSetTest, FindsAllWaysOfATag) {
   uint16_t tags[kMaxWays] = {};
   for (int round = 0; round < 20000; ++round) {
     const uint32_t way = random() % kMaxWays;
-    // Neighbouring values, where a borrow goes from lane to lane.
+    // Adjacent values, where a borrow propagates between lanes.
     const uint16_t values[] = {0, 1, 2, 0x7fff, 0x8000, 0xffff, static_cast<uint16_t>(random())};
     tags[way] = values[random() % std::size(values)];
     test.set.set_tag(way, tags[way]);
@@ -88,7 +88,7 @@ TEST(PageSetTest, WaitsUntilTheDeadline) {
   TestSet test;
   test.set.lock().lock();
   EXPECT_FALSE(test.set.wait(test.layout, "a test", sys::monotonic_ns() + 1'000'000, [] { return true; }));
-  // Nobody is in the list any more.
+  // The list is empty again.
   test.set.changed(test.layout);
   test.set.lock().lock();
   EXPECT_TRUE(test.set.wait(test.layout, "a test", 0, [] { return false; }));
@@ -194,11 +194,11 @@ TEST(WayTest, WhatIsDirtyAges) {
   EXPECT_FALSE(way.age());
   EXPECT_TRUE(way.age());
   EXPECT_TRUE(way.is_cleanable());
-  // Who writes to it does not make it young,
+  // Writing to the page does not reset its age,
   EXPECT_TRUE(way.try_exclude(kKey));
   EXPECT_FALSE(way.written());
   EXPECT_TRUE(way.age());
-  // but a write of it to its device does, also one that fails.
+  // but writing it back does, even if that fails.
   EXPECT_TRUE(way.begin_clean());
   way.unshare();
   EXPECT_TRUE(way.clean_failed());
@@ -246,13 +246,13 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   EXPECT_TRUE(way.is_cleanable());
   EXPECT_TRUE(way.begin_clean());
   way.unshare();
-  // Written again meanwhile: the Io does not make it clean.
+  // The page is written again meanwhile, so the Io does not make it clean.
   EXPECT_TRUE(way.try_exclude(kKey));
   EXPECT_TRUE(way.written());
   EXPECT_FALSE(way.begin_clean());
   way.cleaned();
   EXPECT_FALSE(way.evict());
-  // Nor does one that fails make it dirty for a second time, nor another write.
+  // If an Io fails, the page is not counted as newly dirty if it was written again meanwhile.
   EXPECT_TRUE(way.begin_clean());
   way.unshare();
   EXPECT_TRUE(way.try_exclude(kKey));
@@ -266,7 +266,7 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   EXPECT_TRUE(way.evict());
 }
 
-// Whoever looks in between sees the one or the other: a sync must not take a page for written whose write has just failed.
+// At any moment the page is dirty or being cleaned: a sync must not miss a page whose write has just failed.
 TEST(WayTest, APageThatCannotBeCleanedIsUnsavedAllTheTime) {
   Way way;
   way.claim(kKey);
@@ -287,7 +287,7 @@ TEST(WayTest, APageThatCannotBeCleanedIsUnsavedAllTheTime) {
   EXPECT_EQ(saved_count, 0u);
 }
 
-// As a page that everybody goes by, of which each of a hundred thousand tasks has a view.
+// Such as a page that everybody reads, and of which each of a hundred thousand tasks has a view.
 TEST(WayTest, HasRoomForManyReaders) {
   constexpr int kViews = 100'000;
   Way way;

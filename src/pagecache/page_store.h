@@ -1,4 +1,4 @@
-// PageStore: a file in a page cache as the BucketStore of a batched update table that is larger than memory.
+// PageStore: a file in a page cache, as the BucketStore of a batched update table that is larger than memory.
 #pragma once
 #include "batch/bucket_store.h"
 #include "pagecache/session.h"
@@ -8,7 +8,7 @@ namespace pagecache {
 
 class PageStore final : public batch::BucketStore {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   PageStore(PageCache& cache, File& file) : cache_(cache), file_(file) {}
 
   uint64_t bytes() const override { return file_.bytes(); }

@@ -7,7 +7,7 @@
 namespace pagecache {
 namespace {
 
-// A store in a cache of its own, of some forty pages.
+// A store in a cache of its own with some forty pages.
 class OwnStore final : public batch::BucketStore {
  public:
   explicit OwnStore(storage::Device& device)
@@ -38,7 +38,7 @@ TEST(PageStoreTest, PiecesAreReadAndWritten) {
   std::vector<std::byte> text(10 * 4096);
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::byte>(i / 100);
   ASSERT_TRUE(access->write(3 * 4096, text));
-  // More than are read at a time.
+  // More pieces than are read at a time.
   std::vector<std::vector<std::byte>> found(150, std::vector<std::byte>(77));
   std::vector<batch::BucketStore::Piece> pieces;
   for (size_t i = 0; i < found.size(); ++i) pieces.push_back({.offset = 3 * 4096 + i * 200, .to = found[i]});
@@ -48,7 +48,7 @@ TEST(PageStoreTest, PiecesAreReadAndWritten) {
   EXPECT_NE(test.content(3 * 4096, text.size()), text);
   ASSERT_TRUE(access->sync());
   EXPECT_EQ(test.content(3 * 4096, text.size()), text);
-  // What goes wrong is told.
+  // Errors are reported.
   auto outside = access->write(64 * 4096, text);
   ASSERT_FALSE(outside);
   EXPECT_EQ(outside.error().number, EINVAL);

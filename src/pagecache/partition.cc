@@ -42,7 +42,7 @@ base::Expected<Partition::Size> Partition::size_within(uint64_t memory_bytes,
     CHECK_LT(sets_bytes, memory_bytes);
     const uint64_t frames = (memory_bytes - sets_bytes) / page_bytes;
     if (frames > sets * kMaxWays) continue;
-    // Each way of each set may have a frame for a moment; frame 0 is none.
+    // Each way of each set may have a frame for a moment; number 0 means none.
     if (sets * kMaxWays > ~uint32_t{0})
       return base::failure(EINVAL, "page cache: ", memory_bytes,
                            " bytes are more pages than a cache can have");
@@ -155,7 +155,7 @@ Partition::Choice Partition::choice_of(PageSet& set) {
     choice.free_count += at.is_free();
     if (at.is_cleanable())
       choice.dirty |= cache::way_bit(i);
-    else if (!at.is_evictable() && !at.is_io())  // what is being cleaned leaves in its turn
+    else if (!at.is_evictable() && !at.is_io())  // a page that is being cleaned leaves in its turn
       choice.spared |= cache::way_bit(i);
   }
   return choice;
@@ -180,7 +180,7 @@ bool Partition::is_to_flush(PageSet& set) {
   return dirty_victims(set, choice, choice.frame_count / 4) != 0;
 }
 
-// REQUIRES: the way is free already.
+// REQUIRES: the way is already free.
 void Partition::forget(PageSet& set, uint32_t index) {
   set.on_remove(layout_, index, cache::Removal::kForgotten);
   set.set_tag(index, 0);
@@ -206,7 +206,7 @@ uint32_t Partition::way_without_frame(PageSet& set) {
   return index;
 }
 
-// Gives the set frames until it has so many. REQUIRES: its lock.
+// Gives the set frames until it has `count`. REQUIRES: its lock.
 void Partition::give(PageSet& set, uint32_t count) {
   for (uint32_t had = frames_of(set); had < count; ++had) {
     uint32_t frame = 0;
@@ -270,7 +270,7 @@ void Partition::compact() {
 }
 
 void Partition::end_resize() {
-  std::ranges::sort(spare_frames_, std::greater());  // the first are given first
+  std::ranges::sort(spare_frames_, std::greater());  // so that the lowest numbers are used first
   for (size_t begin = 0, end = 0; begin < spare_frames_.size(); begin = end) {
     do ++end;
     while (end < spare_frames_.size() && spare_frames_[end] == spare_frames_[end - 1] - 1);
@@ -309,7 +309,7 @@ Partition::Obstacle Partition::merge() {
   return {};
 }
 
-// Excludes others from a page, and sees the last reader go. False: somebody holds it, loads it, or cleans it. REQUIRES: the set's lock.
+// Excludes others from a page, and waits briefly for the last reader. False: somebody holds, loads or cleans it. REQUIRES: the set's lock.
 bool Partition::hold(Way& way) {
   if (!way.try_exclude(way.key())) return false;
   for (int i = 0; i < kSpins && way.has_readers(); ++i) __builtin_ia32_pause();
@@ -318,7 +318,7 @@ bool Partition::hold(Way& way) {
   return false;
 }
 
-// Steps 2 and 3: moves the pages that have their home in the other set, as soon as there are so many sets.
+// Steps 2 and 3: moves the pages whose home is the other set once there are `then` sets.
 Partition::Obstacle Partition::move_pages(PageSet& from, PageSet& to, Sets then) {
   cache::WayMask moving = 0;
   for (uint32_t i = 0; i < kMaxWays; ++i) {

@@ -2,34 +2,34 @@
 // (Litwin: Linear hashing, a new tool for file and table addressing, VLDB 1980)
 //
 //   8 sets      0   1   2   3   4   5   6   7               the last three bits of a page's hash choose its home
-//   split()     0'  1   2   3   4   5   6   7   8'          of these two, four bits: pages of 0 whose fourth is 1 are in 8 now
+//   split()     0'  1   2   3   4   5   6   7   8'          four bits for these two: pages of 0 whose fourth bit is 1 are in 8 now
 //   16 sets     0'  1'  2'  3'  4'  5'  6'  7'  8'  9'  ... 15'
 //
 // merge() undoes the last split(). A set has at most 16 frames, and, except for a moment, at least 7. A page moves together with its frame.
 //
 // Invariants
 //  1 the set that a page's hash chooses is its home. A page is in its home or nowhere, and in one way only
-//  2 which pages a set is the home of changes with its lock. So a call that has the lock of a page's home, and has looked once more whether
-//    it still is the home, knows all about the page (lock_home). Without a lock a call may look into a set that is the home no more: it
-//    misses
+//  2 a set becomes or ceases to be a page's home only with its lock held. So a call that has the lock of a page's home, and has checked
+//    again that it still is the home, knows the page's state for certain (lock_home). Without a lock, a call may look into a set that is not
+//    the home any more, and misses
 //  3 pages that are held, loading, or being cleaned do not move: whoever holds a page, or waits for one, knows its set and way
-//  4 sets and frames stay where they are in memory. Frames that are not in use give their memory back. Sets do not: a late call may still
-//    look into one, or wait for its lock
+//  4 sets and frames do not move in memory. Unused frames give their memory back. Sets do not: a late call may still look into one, or wait
+//    for its lock
 //
 // Splitting a set s, and merging set s + n into it again, takes these steps
 //  1 take the locks of both, s first
-//  2 exclude others from all pages that have to move. If one of them is held: give up all, give the locks back, and return which page it
+//  2 exclude others from all pages that have to move. If one of them is held: undo that for all, release the locks, and return which page it
 //    was; the caller waits, without a lock, and begins again
 //  3 move the pages
 //  4 publish the number of sets
-//  5 give the locks back, and wake the calls that wait in s: the page that they need room for may have another home now, or s has room.
+//  5 release the locks, and wake the calls that wait in s: the page for which they need room may have another home now, or s has room.
 //    Calls that wait in the other set wait for edges that have been taken already, and are woken by whoever took them
 //
 // All partitions of a cache have the same layout, and their frames are in one array. So a set or a way may be used through any of them,
 // except for splits, merges, and changes of the number of frames.
 //
-// Thread contract: any thread, except for what is under "resizing", which is for one at a time (PageCache::begin_resize). Nothing here
-// waits or does I/O.
+// Thread contract: any thread, except for the functions under "resizing", which are for one thread at a time (PageCache::begin_resize).
+// Nothing here waits or does I/O.
 #pragma once
 #include <vector>
 
@@ -41,7 +41,7 @@
 
 namespace pagecache {
 
-// Zeroed memory of a cache, of large pages if there are any.
+// Zeroed memory for a cache, in large OS pages if there are any.
 base::Expected<std::byte*> map_large_pages(uint64_t bytes);
 
 class Partition {
@@ -57,10 +57,10 @@ class Partition {
   enum class Claim : uint8_t {
     kClaimed,    // the way is LOADING now, for the caller
     kThere,      // this way holds the page already, or loads it
-    kCleanable,  // no page can leave, but that of this way could once it has been cleaned
+    kCleanable,  // no page can leave, but this way's page could once it has been cleaned
     kHeld,       // no page can leave: all are in use
   };
-  // The set that a page is in, if it is in the cache.
+  // The set in which a page is, if it is in the cache.
   struct Home {
     PageKey key;
     PageSet& set;
@@ -78,16 +78,16 @@ class Partition {
     uint32_t before = 0;      // how many frames of other partitions come before its own
     uint32_t node = kNoNode;  // the machine's node whose memory sets and frames should have
   };
-  // Makes sets and frames for `memory_bytes`, and reserves address space of sets for `memory_bytes_max`. Errors: those of size_for();
-  // ENOMEM. REQUIRES: the array has frame_space_bytes() for this partition, as long as it lives.
+  // Makes sets and frames for `memory_bytes`, and reserves address space for the sets of `memory_bytes_max`. Errors: those of size_for();
+  // ENOMEM. REQUIRES: the array has frame_space_bytes() for this partition, and outlives it.
   base::Expected<void> open(uint64_t memory_bytes, uint64_t memory_bytes_max, const FrameSpace& space);
   // Room for as many frames as the partition may ever have, in whole large OS pages. Errors: those of size_for().
   base::Expected<uint64_t> frame_space_bytes(uint64_t memory_bytes_max) const;
-  // How many frames so much memory has room for, and the fewest sets that can have them all. Errors: EINVAL: less than one set takes, more
-  // than this was opened for, or more than a cache can have.
+  // How many frames fit in `memory_bytes`, and the fewest sets that can have them all. Errors: EINVAL: less than one set takes, more than
+  // this was opened for, or more than a cache can have.
   base::Expected<Size> size_for(uint64_t memory_bytes) const;
 
-  // What one set with all its frames takes.
+  // The memory of one set with all its frames.
   uint64_t least_bytes() const { return layout_.bytes + (uint64_t{kMaxWays} << page_shift_); }
 
   const PageSet::Layout& layout() const { return layout_; }
@@ -95,18 +95,18 @@ class Partition {
   uint32_t frame_count() const { return frame_count_.load(std::memory_order_relaxed); }
   PageSet& set_at(uint64_t index) { return *reinterpret_cast<PageSet*>(set_memory_ + index * layout_.bytes); }
   Way& way(PageSet& set, uint32_t index) { return set.way(layout_, index); }
-  // REQUIRES: it has one.
+  // REQUIRES: the way has a frame.
   std::byte* frame(const Way& way) const { return frame_at(way.frame()); }
 
-  // The home at this moment; without its lock it may change at any time.
+  // The page's home at this moment; without its lock it may change at any time.
   Home home_of(PageKey key) {
     const uint64_t hash = base::mix(static_cast<uint64_t>(key));
     return {key, set_at(sets().index_of(hash)), PageSet::tag_of(hash)};
   }
-  // Takes the lock of the page's home, which stays its home as long as the caller has that lock.
+  // Takes the lock of the page's home, which stays its home while the caller has that lock.
   Home lock_home(PageKey key);
-  // Calls each(set), with the set's lock, for all sets, and between(), without a lock, after each. A page that is in the cache all the time
-  // is in a set when that is seen, wherever it moves meanwhile; it may be seen twice.
+  // Calls each(set), with the set's lock, for all sets, and between(), without a lock, after each. A page that stays in the cache all the
+  // time is seen at least once, even if it moves meanwhile; it may be seen twice.
   template <class Each, class Between>
   void for_all_sets(const Each& each, const Between& between);
   template <class Each>
@@ -114,59 +114,59 @@ class Partition {
     for_all_sets(each, [] {});
   }
 
-  // REQUIRES, of all of these: the set's lock.
+  // REQUIRES, for all of these: the set's lock.
 
   // The way that has the page, or loads it; kNoWay: there is none.
   uint32_t find(const Home& home);
-  // Finds a way for the page. `way` is the one that the answer is about; with kHeld there is none. Adds the number of pages that have left
-  // to `evictions`.
+  // Finds a way for the page. Sets `way` to the one that the result is about; with kHeld there is none. Adds the number of pages that have
+  // left to `evictions`.
   Claim claim(const Home& home, uint32_t& way, uint64_t& evictions);
-  // Could a page come in, perhaps after another one has been cleaned?
+  // Could a page be brought in, perhaps after another one has been cleaned?
   bool has_room(PageSet& set);
-  // The dirty pages that nobody holds, of those that would leave with the next misses: half as many misses as the set has frames.
+  // The dirty pages that nobody holds, among those that would leave with the next misses: half as many as the set has frames.
   cache::WayMask dirty_victims(PageSet& set);
   // The first `count` dirty pages that nobody holds, in the order in which they would leave, however late that is.
   cache::WayMask dirty_victims(PageSet& set, uint32_t count);
-  // Would a dirty page leave with a quarter as many misses as the set has frames? Then it is time to flush the set: so several pages are
-  // written at a time, and not one for each miss.
+  // Would a dirty page leave within a quarter as many misses as the set has frames? Then it is time to flush the set: so several pages are
+  // written at a time, rather than one for each miss.
   bool is_to_flush(PageSet& set);
-  // Takes a way whose page has gone out of tags and policy.
+  // Removes a way whose page is gone from tags and policy.
   void forget(PageSet& set, uint32_t way);
 
   // --- resizing ---
 
   // A page that cannot move, because somebody holds, loads or cleans it.
   struct Obstacle {
-    PageSet* set = nullptr;  // nullptr: there is none
+    PageSet* set = nullptr;  // nullptr: no obstacle
     Way* way = nullptr;
   };
-  // Gives back the memory of frames that no set has.
+  // Returns the memory of frames that no set has to the OS.
   void end_resize();
-  // Makes one more set; the two halves get frames until they have kMinWays. If there is an obstacle nothing has changed. REQUIRES: the
-  // partition was opened for so many sets.
+  // Adds a set; the two halves get frames until each has kMinWays. If there is an obstacle, nothing has changed. REQUIRES: the partition was
+  // opened for so many sets.
   Obstacle split();
-  // Makes one set less. If there is an obstacle nothing has changed. REQUIRES: the two sets have at most kMaxWays frames together; there
-  // are at least two sets.
+  // Removes a set. If there is an obstacle, nothing has changed. REQUIRES: the two sets have at most kMaxWays frames together; there are at
+  // least two sets.
   Obstacle merge();
-  // The set that merge() takes away, and the one that its pages go to.
+  // The set that merge() removes, and the one to which its pages go.
   uint32_t last() const { return sets().count - 1; }
   uint32_t parent_of(uint32_t index) const { return index - std::bit_floor(index); }
-  // How many frames a set has, and how many of their pages somebody holds, loads or cleans. REQUIRES: the set's lock, if the answer is to
-  // last.
+  // How many frames a set has, and how many of their pages somebody holds, loads or cleans. REQUIRES: the set's lock, if the result must
+  // stay true.
   uint32_t frames_of(PageSet& set);
   uint32_t held_of(PageSet& set);
-  // Gives the set frames until it has so many.
+  // Gives the set frames until it has `count`.
   void give_frames(PageSet& set, uint32_t count);
-  // Takes a frame away, whose page leaves if it has one. As claim(): after kClaimed the set has one frame less.
+  // Takes a frame from the set; a page in it leaves. Results as of claim(): after kClaimed the set has one frame less.
   Claim take_frame(PageSet& set, uint32_t& way, uint64_t& evictions);
-  // Copies pages from the last frames to free ones further up, unless they are held, so that memory can be given back in large pieces.
+  // Copies pages that are not held from the last frames to free earlier ones, so that memory can be given back in large pieces.
   void compact();
 
  private:
-  // The number of sets, and what follows from it, in one word, which changes at once.
+  // The number of sets, and what follows from it, in one word, which changes atomically.
   struct alignas(uint64_t) Sets {
     uint32_t count;
-    // The bits of a hash that choose a set, where sets have been split already: `count` rounded up to a power of two, less one.
+    // The bits of a hash that choose among sets which have been split already: `count` rounded up to a power of two, less one.
     uint32_t mask;
 
     static Sets of(uint32_t count) { return {count, std::bit_ceil(count) - 1}; }
@@ -174,7 +174,7 @@ class Partition {
       const uint32_t index = static_cast<uint32_t>(hash) & mask;
       return index < count ? index : index & (mask >> 1);
     }
-    // Of the bits that choose this set.
+    // The mask of the bits that choose this set.
     uint32_t mask_of(uint32_t index) const {
       const uint32_t half = mask >> 1;
       return index <= half && index + half + 1 >= count ? half : mask;
@@ -182,14 +182,14 @@ class Partition {
   };
   static_assert(std::atomic<Sets>::is_always_lock_free);
 
-  // Relaxed: it changes with the locks of all sets that it matters to; whoever reads it without one of these looks again with the lock.
+  // Relaxed: it changes with the locks of all sets that are affected; whoever reads it without one of these looks again with the lock.
   Sets sets() const { return sets_.load(std::memory_order_relaxed); }
   std::byte* frame_at(uint32_t frame) const { return frame_memory_ + (uint64_t{frame} << page_shift_); }
   base::Expected<Size> size_within(uint64_t memory_bytes, uint64_t memory_bytes_max) const;
 
   // kClaimed: the way is FREE now.
   Claim make_room(PageSet& set, uint32_t& chosen, uint64_t& evictions);
-  // What there is to choose from when pages are to leave the set.
+  // The ways to choose from when pages are to leave the set.
   struct Choice {
     cache::WayMask spared = 0, dirty = 0;
     uint32_t frame_count = 0, free_count = 0;
@@ -212,15 +212,15 @@ class Partition {
   uint64_t set_memory_bytes_ = 0;
   uint32_t frames_before_ = 0;
 
-  // Not in the line that hits look at.
-  alignas(base::kLineBytes) std::atomic<uint32_t> frame_count_{0};  // that sets have
-  // Of who resizes.
-  std::vector<uint32_t> spare_frames_;  // frames that sets have had, and given back
+  // Not in the CPU line that hits read.
+  alignas(base::kLineBytes) std::atomic<uint32_t> frame_count_{0};  // of all sets
+  // For whoever resizes.
+  std::vector<uint32_t> spare_frames_;  // frames that sets had, and have given back
   uint32_t next_frame_ = 1;             // the first frame in the array that no set has had yet
 };
 
-// Goes by hashes, in the order of their bits from the last one on. In that order all hashes of a set follow each other, however many sets
-// there are, and the hashes whose pages have been seen are those that come before.
+// Goes through hashes in the order of their reversed bits. In that order all hashes of a set are consecutive, however many sets there are, and the
+// pages that have been seen are those of all earlier hashes.
 template <class Each, class Between>
 void Partition::for_all_sets(const Each& each, const Between& between) {
   for (uint32_t hash = 0;;) {

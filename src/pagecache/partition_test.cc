@@ -17,7 +17,7 @@ constexpr unsigned kPageShift = 12;
 
 uint64_t hash_of(PageKey key) { return base::mix(static_cast<uint64_t>(key)); }
 
-// One that starts with one set of 16 frames, and may have 16 sets.
+// A partition that starts with one set of 16 frames, and may have 16 sets.
 class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
  protected:
   void SetUp() override {
@@ -28,7 +28,7 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
   }
   void TearDown() override { sys::unmap(frame_memory, frame_bytes); }
 
-  // A page that nobody holds, with its key as content.
+  // Loads a page, which then nobody holds, with its key as content.
   Way& load(PageKey key, bool is_dirty = false) {
     const Partition::Home home = partition.lock_home(key);
     uint32_t index = 0;
@@ -45,7 +45,7 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
       way.unexclude();
     return way;
   }
-  // nullptr: it is not there.
+  // nullptr: the page is not in the cache.
   Way* find(PageKey key) {
     const Partition::Home home = partition.home_of(key);
     const uint32_t index = partition.find(home);
@@ -62,7 +62,7 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
     for (uint64_t key = 1;; ++key)
       if ((hash_of(PageKey{key}) & (count - 1)) == set && nth-- == 0) return PageKey{key};
   }
-  // To what merge() wants. Pages stay, as long as there are no more.
+  // Takes frames away until merge() is possible. Pages stay if there are no more than frames.
   void shrink_last() {
     for (const uint32_t index : {partition.last(), partition.parent_of(partition.last())}) {
       PageSet& set = partition.set_at(index);
@@ -133,7 +133,7 @@ TEST_P(PartitionTest, PagesMoveWithTheirFrames) {
 TEST_P(PartitionTest, SetsKeepTheirPolicy) {
   for (uint64_t key = 1; key <= 16; ++key) load(PageKey{key});
   ASSERT_EQ(partition.split().set, nullptr);
-  // Each page of both leaves once.
+  // Each page of both sets leaves once.
   for (uint32_t i = 0; i < 2; ++i) {
     PageSet& set = partition.set_at(i);
     const uint32_t frames = partition.frames_of(set);
@@ -146,7 +146,7 @@ TEST_P(PartitionTest, SetsKeepTheirPolicy) {
   for (uint64_t key = 1; key <= 16; ++key) EXPECT_EQ(find(PageKey{key}), nullptr);
 }
 
-// Pages of one set that were not used since they came leave in the order in which they came.
+// Pages of one set that were not used again leave in the order in which they came.
 TEST_P(PartitionTest, DirtyPagesAreFlushedThatWouldLeaveSoon) {
   PageSet& set = partition.set_at(0);
   const auto load_16 = [&](std::set<uint64_t> dirty) {
@@ -183,7 +183,7 @@ TEST_P(PartitionTest, DirtyPagesAreFlushedThatWouldLeaveSoon) {
   load_16({4, 9, 10, 11, 12});
   EXPECT_TRUE(partition.is_to_flush(set));
   EXPECT_EQ(keys_of(partition.dirty_victims(set)), Keys{4});
-  // One that is being cleaned leaves in its turn; one that is held does not.
+  // A page that is being cleaned leaves in its turn; a held one does not.
   load_16({4, 8, 9});
   Way& cleaned = *find(PageKey{8});
   ASSERT_TRUE(cleaned.begin_clean());
@@ -193,7 +193,7 @@ TEST_P(PartitionTest, DirtyPagesAreFlushedThatWouldLeaveSoon) {
   ASSERT_TRUE(find(PageKey{2})->try_share(PageKey{2}));
   EXPECT_EQ(keys_of(partition.dirty_victims(set)), (Keys{4, 9}));
   find(PageKey{2})->unshare();
-  // Frames that are free are used first.
+  // Free frames are used first.
   load_16({1, 2, 3, 9});
   for (uint32_t w = 4; w < 12; ++w) {
     Way& way = partition.way(set, w);
@@ -208,7 +208,7 @@ TEST_P(PartitionTest, FramesAtTheEndAreReplaced) {
   std::vector<PageKey> keys;
   for (uint64_t key = 1; key <= 16; ++key) keys.push_back(PageKey{key});
   for (const PageKey key : keys) load(key, static_cast<uint64_t>(key) % 3 == 0);
-  // One with a frame of those that stay leaves, and one that has another is held.
+  // A page in one of the frames that stay leaves, and a page in another frame is held.
   PageSet& set = partition.set_at(0);
   for (uint32_t w = 0; w < kMaxWays; ++w) {
     Way& way = partition.way(set, w);
@@ -267,7 +267,7 @@ TEST_P(PartitionTest, APageThatIsHeldDoesNotMove) {
   way.unshare();
   expect_stays();
   way.clean_failed();
-  ASSERT_TRUE(find(stays)->try_share(stays));  // this one may be held
+  ASSERT_TRUE(find(stays)->try_share(stays));  // this page may be held, since it does not move
   EXPECT_EQ(partition.split().set, nullptr);
   expect_there(first, true);
   expect_there(held, true);
@@ -302,7 +302,7 @@ TEST_P(PartitionTest, APageThatIsLoadingDoesNotMove) {
   EXPECT_NE(find(key), &way);
 }
 
-// Who waits for a set's lock while it is split.
+// A call waits for a set's lock while the set is split.
 TEST_P(PartitionTest, TheHomeIsLookedAtAgainUnderTheLock) {
   const PageKey key = key_of_set(1, 2);
   load(key);
@@ -328,7 +328,7 @@ TEST_P(PartitionTest, TheHomeIsLookedAtAgainUnderTheLock) {
 }
 
 TEST_P(PartitionTest, AWalkSeesPagesThatMove) {
-  // No more in a set than it may have when it is merged, at 4 sets.
+  // With 4 sets, no more pages in each than it may have when it is merged.
   std::vector<PageKey> keys;
   for (uint32_t set = 0; set < 4; ++set)
     for (uint64_t nth = 0; nth < 6; ++nth) keys.push_back(key_of_set(set, 4, nth));
@@ -361,7 +361,7 @@ TEST_P(PartitionTest, AWalkSeesPagesThatMove) {
   EXPECT_GT(moves, 1000u);
 }
 
-// Who waits for the lock of a set, which is merged into one that it has seen.
+// A walk waits for the lock of a set that is merged into one which it has already seen.
 TEST_P(PartitionTest, AWalkLooksAgainAtWhatItWaitedFor) {
   const PageKey key = key_of_set(1, 2);
   load(key);
@@ -379,7 +379,7 @@ TEST_P(PartitionTest, AWalkLooksAgainAtWhatItWaitedFor) {
   pause();
   std::thread merges([&] { EXPECT_EQ(partition.merge().set, nullptr); });
   pause();
-  // The first of them finds it locked again, and is the second now.
+  // The first waiter finds it locked again, and so becomes the second.
   lock.unlock();
   lock.lock();
   pause();

@@ -1,4 +1,4 @@
-// Files with checksums whose device loses power: what was synced is there, and a page of which a part was written is told of.
+// Files with checksums whose device loses power: what was synced is there, and a partly written page is reported.
 #include <random>
 
 #include "pagecache/test_cache.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kPages = 60, kPage = 4096, kData = kPage - File::kChecksumBytes;
 
-// A page, and what it was since it was synced, oldest first.
+// The contents that a page has had since it was last synced, oldest first.
 using States = std::vector<std::vector<std::byte>>;
 
 struct Cut {
@@ -17,7 +17,7 @@ struct Cut {
   uint64_t torn = 0, synced = 0, later = 0;
 };
 
-// Changes pages until the power is gone, and has all of what its last sync promised in `cut`.
+// Changes pages until the power is gone; keeps in `cut` what the last sync promised.
 void change_until(storage::CutDevice& device, std::mt19937_64& random, Cut& cut) {
   PageCache* const cache = *PageCache::open(with_frames(20));
   File* const file = *cache->add(device, {.checksums = true});
@@ -81,7 +81,7 @@ TEST(PowerCutTest, WhatWasSyncedIsThereAndNothingTornIsRead) {
     synced += cut.synced;
     later += cut.later;
   }
-  // It has found what it is for.
+  // The test has covered the cases that it is for.
   EXPECT_GT(torn, 200u);
   EXPECT_GT(synced, 2000u);
   EXPECT_GT(later, 500u);

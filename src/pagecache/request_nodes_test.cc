@@ -1,4 +1,4 @@
-// Queues of requests to a cache of several nodes: what goes to which servers, and when.
+// Queues of requests to a cache with several nodes: which requests go to which servers, and when.
 #include <array>
 
 #include "pagecache/request_queue.h"
@@ -31,7 +31,7 @@ class RequestNodesTest : public testing::Test {
     cache->close();
     cache = nullptr;
   }
-  // The nth page of the file that is on a node.
+  // The file's nth page that is on the node.
   uint64_t page_of(uint32_t node, uint64_t nth = 0) const {
     for (uint64_t page = 0;; ++page)
       if (cache->node_of(file->key(page)) == node && nth-- == 0) return page;
@@ -39,7 +39,7 @@ class RequestNodesTest : public testing::Test {
   struct Own : Request {
     std::array<std::byte, 8> memory = {};
   };
-  // Of pages of a node, from the nth on.
+  // Requests for pages of a node, from the nth on.
   std::vector<Own> requests(Request::Kind kind, uint32_t node, uint64_t count, uint64_t nth = 0) {
     std::vector<Own> all(count);
     for (uint64_t i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ TEST_F(RequestNodesTest, MessagesThatAreFullGoByThemselves) {
   }
 }
 
-// Pages that are viewed keep requests under way.
+// Views of pages keep requests under way.
 TEST_F(RequestNodesTest, AMessageGrowsUntilNodesHaveNoMoreUnderWay) {
   std::vector<View> views;
   for (uint64_t i = 0; i < 12; ++i) views.push_back(*session.view(*file, page_of(2, i) * kPage, 1));
@@ -141,7 +141,7 @@ TEST_F(RequestNodesTest, AMessageGrowsUntilNodesHaveNoMoreUnderWay) {
   submit(few);
   EXPECT_EQ(queue.poll(), 0u);
   EXPECT_EQ(sent(), 12u);
-  // It is for each node by itself.
+  // This applies to each node separately.
   auto other = requests(Request::Kind::kRead, 3, 3);
   submit(other);
   for (size_t ended = 0; ended < 3;) ended += queue.wait();

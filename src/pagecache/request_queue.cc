@@ -69,7 +69,7 @@ void RequestQueue::send(Outgoing& message) {
   servers_->send(static_cast<uint32_t>(&message - outgoing_.get()), message.requests);
 }
 
-// Is a message that is not full to be sent after a poll?
+// Is a message that is not full to be sent after this poll?
 bool RequestQueue::is_to_go(Outgoing& message, size_t ended_count, uint64_t sent_count) const {
   if (message.requests.empty()) return false;
   const bool is_alone = node_count_ == 1;
@@ -129,7 +129,7 @@ size_t RequestQueue::deliver() {
   return count;
 }
 
-// It wakes the thread before it gives the lock back: after that the queue may be closed.
+// Wakes the thread before it releases the lock, since after that the queue may be closed.
 void RequestQueue::take(task::WorkList& ended) {
   sys::LockGuard scope(lock_);
   ended_.append(ended);

@@ -1,4 +1,4 @@
-// Queues of requests: what they read is what was written, when callbacks run, what goes in one message, and what is said of what fails.
+// Queues of requests: they read what was written; when callbacks run, what goes into one message, and how failures are reported.
 #include "pagecache/request_queue.h"
 
 #include <poll.h>
@@ -52,7 +52,7 @@ class RequestQueueTest : public testing::Test {
   Own write_of(uint64_t offset, size_t bytes, char fill) {
     return request(Request::Kind::kWrite, offset, bytes, fill);
   }
-  // What it ended with.
+  // Returns the result.
   std::string run(Own& own) {
     own.bytes = own.memory;
     Request* const one[] = {&own};
@@ -121,7 +121,7 @@ TEST_F(RequestQueueTest, TakesAsManyAsItMay) {
   for (uint64_t i = 0; i < 100; ++i) all.push_back(read_of(i * kPage, 8));
   EXPECT_EQ(submit(all), 64u);
   EXPECT_EQ(queue.in_flight_count(), 64u);
-  // All of them in one message, which is full.
+  // All of them went in one message, which is full.
   EXPECT_EQ(servers->counts().requests, 64u);
   EXPECT_EQ(servers->counts().request_messages, 1u);
   size_t ended = 0;
@@ -212,7 +212,7 @@ TEST_F(RequestQueueTest, EachIsToldWhatFailed) {
   }
   EXPECT_EQ(failed, 10);
   test.device.fail(Failing::kNothing, 0);
-  // One that is used again does not keep what it ended with, also when its page is there by now.
+  // A request that is used again does not keep its old result, even if its page is in memory by now.
   for (uint64_t i = 0; i < 10; ++i) read(i * kPage, 8);
   submit(all);
   while (queue.wait() != 0) {
@@ -271,7 +271,7 @@ TEST_F(RequestQueueTest, WrongNumbersOfServersAreRefused) {
 
 TEST_F(RequestQueueTest, AWaitEndsWhenItsTimeHasCome) {
   EXPECT_EQ(queue.wait_until(RequestQueue::kForever), 0u) << "nothing is under way";
-  // A view keeps the page from who writes to it.
+  // A view keeps writers from the page.
   Session session;
   session.open(*cache);
   auto view = session.view(*file, 3 * kPage, 1);
@@ -307,7 +307,7 @@ TEST_F(RequestQueueTest, AnEventTellsThatSomethingHasEnded) {
     EXPECT_EQ(queue.poll(), 1u);
     EXPECT_FALSE(is_set(0));
   }
-  // Of what has ended before, too.
+  // Also for requests that have ended before.
   std::vector<Own> all;
   all.push_back(read_of(50 * kPage, 1));
   EXPECT_EQ(submit(all), 1u);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kMaxYields = 64;
 constexpr uint32_t kMaxThreads = FlushQueue::kMaxLanes, kMaxTasks = 1024;
-// Mostly address space: what a task does not touch of its stack takes no memory. With a sanitizer frames are several times as large.
+// Mostly address space: the untouched part of a task's stack takes no memory. With a sanitizer, stack frames are several times as large.
 constexpr size_t kStackBytes = 256 << 10;
 
 }  // namespace
@@ -134,7 +134,7 @@ void Servers::send(uint32_t node, task::WorkList& requests) {
 }
 
 void Servers::leave(File& file) {
-  // A lane sees it when it takes what it is given below.
+  // A lane sees this when it takes the work that it is given below.
   file.is_left_.store(true, std::memory_order_relaxed);
   cache_.balancer_.hold();
   sys::Latch left(lanes_.count());
@@ -176,7 +176,7 @@ void Servers::start_flush(uint32_t index) { lanes_.give(index, lane_states_[inde
 
 void Servers::start_balance() { is_to_balance_.release(); }
 
-// Ignores errors, since it will be tried again.
+// Ignores errors, since balancing will be tried again.
 void Servers::run_balancer(void* self) {
   auto& servers = *static_cast<Servers*>(self);
   PageCache& cache = servers.cache_;
@@ -191,8 +191,8 @@ void Servers::run_balancer(void* self) {
   }
 }
 
-// A page that two sweeps in a row find dirty has been dirty for half of dirty_ns_max at least, and for all of it at most, unless the sweeps
-// take longer.
+// A page that two consecutive sweeps find dirty has been dirty for at least half of dirty_ns_max, and at most all of it, unless the sweeps take
+// longer.
 void Servers::run_sweeper(void* self) {
   auto& servers = *static_cast<Servers*>(self);
   const uint64_t period_ns = servers.cache_.options().dirty_ns_max / 2;
@@ -206,7 +206,7 @@ void Servers::run_sweeper(void* self) {
   }
 }
 
-// Some pages at a time, so that a file which is left meanwhile is left alone from then on.
+// A limited number of pages at a time, so that a file which is left meanwhile is not touched any more.
 void Servers::flush_aged(Lane& lane) {
   lane.session.for_aged_pages([&](std::span<const PageKey> keys) {
     static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
@@ -216,7 +216,7 @@ void Servers::flush_aged(Lane& lane) {
   });
 }
 
-// Flushes one batch, and gives the lane the next one, which waits for its turn behind requests.
+// Flushes one batch, and queues the next one for the lane, behind the requests that are waiting.
 void Servers::flush(uint32_t index) {
   Lane& lane = lane_states_[index];
   std::array<PageSet*, FlushQueue::kBatchSets> sets;
@@ -234,9 +234,9 @@ void Servers::count_flushed(Lane& lane, const WriteCounts& written) {
   base::increase(lane.flush_writes, written.writes);
 }
 
-// It runs when it has been woken and all tasks that could run before it have run, and sends all requests that these have ended. With
+// The sender runs when it has been woken and all tasks that were ready before it have run, and sends all requests that these have ended. With
 // several nodes it also waits for those that I/O ends in the next turn of the lane, and for those of a message whose requests are still
-// being handed to tasks.
+// being passed to tasks.
 void Servers::run_sender(void* argument) {
   Lane& lane = *static_cast<Lane*>(argument);
   Servers& servers = *lane.servers;

@@ -1,18 +1,18 @@
-// Servers: threads that carry out requests of a page cache, each of them many at a time, for threads that do something else meanwhile.
+// Servers: threads that carry out requests to a page cache, many at a time each, for threads that do something else meanwhile.
 // (set-associative page cache: messages)
 //
 //   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: requests that have ended──► RequestQueue
 //
-// Each lane belongs to one memory node, and stays on its CPUs; a message goes to a lane of the node that its requests' pages are on. If
-// there are more nodes than lanes, some lanes belong to several nodes, and none stays anywhere.
+// Each lane belongs to one memory node, and stays on its CPUs; a message goes to a lane of the node on which its requests' pages are. If
+// there are more nodes than lanes, some lanes belong to several nodes, and none is bound to CPUs.
 //
-// Messages are lists: nothing is copied, and a message takes one lock and at most one wake-up, however many requests it has. Requests that
-// have ended are sent back when no other task of the lane can run, so that all that have ended meanwhile go together; of a cache with
-// several nodes one turn of the lane later, since there are more messages, each with fewer requests.
+// Messages are lists: nothing is copied, and a message takes one lock and at most one wakeup, however many requests it has. Requests that
+// have ended are sent back when no other task of the lane can run, so that all that have ended meanwhile go together; with several nodes,
+// one turn of the lane later, since there are more messages, each with fewer requests.
 //
-// Lanes also write dirty pages back before others need their frames (flush_queue.h), one batch at a time, each after the requests that have
-// come before it. One task of the first lane moves frames between nodes (balancer.h), and another one looks now and then for pages that
-// have been dirty for long. If a cache has several Servers, those that were opened first do all this.
+// Lanes also write dirty pages back before others need their frames (flush_queue.h), one batch at a time, each after the requests that came
+// before it. One task of the first lane moves frames between nodes (balancer.h), and another periodically looks for pages that have been
+// dirty for long. If a cache has several Servers, those that were opened first do all this.
 #pragma once
 #include <memory>
 
@@ -23,18 +23,18 @@ namespace pagecache {
 
 class RequestQueue;
 
-// What is asked for, and how it ended. Memory of the caller's, which stays where it is from submit until `done` runs.
+// A request and its result. In the caller's memory, which must not move from submit until `done` runs.
 struct Request : task::Work {
   enum class Kind : uint8_t { kRead, kWrite, kLeave, kFlush };  // the last two are for the servers' own use
 
   Kind kind = Kind::kRead;
   File* file = nullptr;
   uint64_t offset = 0;
-  std::span<std::byte> bytes;  // memory that is read to, or written from; a write does not change it
+  std::span<std::byte> bytes;  // the memory to read into, or to write from; a write does not change it
   void (*done)(Request& request) = nullptr;  // may be null; may submit this or other requests
   void* owner = nullptr;                     // for the caller's use
 
-  // Valid once `done` runs: that of Session::read() or write().
+  // Valid once `done` runs: the result of Session::read() or write().
   base::Expected<void> result;
 
   // For the queue's use.
@@ -43,12 +43,12 @@ struct Request : task::Work {
 };
 
 struct ServersOptions {
-  // 1 to 64; if the cache has several memory nodes, each thread belongs to the next one.
+  // 1 to 64; if the cache has several memory nodes, the threads are assigned to them in turn.
   uint32_t threads = 1;
   uint32_t tasks_each = 64;  // how many requests a thread carries out at a time; 1 to 1,024
 };
 
-// How well requests go together in messages.
+// How well requests are bundled into messages.
 struct MessageCounts {
   uint64_t requests = 0;  // that were sent to servers
   uint64_t request_messages = 0;
@@ -59,12 +59,12 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
  public:
   // Errors: EINVAL, ENOMEM, EAGAIN: no threads.
   static base::Expected<Servers*> open(PageCache& cache, const ServersOptions& options);
-  // The cache goes on without them. REQUIRES: all queues are closed.
+  // The cache works on without them. REQUIRES: all queues are closed.
   void close();
 
-  // As Session::leave(), for the sessions of all servers, which do not flush the file's pages from now on, until there is a request for it.
+  // As Session::leave(), for the sessions of all servers, which from now on do not flush the file's pages, until there is a request for it.
   // Any thread but the servers' own. REQUIRES: no request for the file is under way; and if there may be requests for other files, the file
-  // is synced and nobody writes to it, since such a request may otherwise write a page of the file back, to have its frame.
+  // is synced and nobody writes to it, since otherwise such a request might write a page of the file back to get its frame.
   void leave(File& file);
   // Ends that: servers flush the file's pages again. Any thread.
   static void take_up(File& file) { file.is_left_.store(false, std::memory_order_relaxed); }
@@ -73,14 +73,14 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   // Any thread.
   MessageCounts counts() const;
   MessageCounts counts_of(uint32_t thread) const;
-  // Pages that were flushed, without those that had to be written for requests.
+  // Pages that were flushed, not counting those that had to be written for requests.
   WriteCounts flush_counts() const;
   // What the servers' sessions have done, for requests and for flushes.
   SessionCounts session_counts() const;
 
  private:
   friend class RequestQueue;
-  // A queue's requests that a lane has carried out and has still to send back. In the lane's list while there are any.
+  // A queue's requests that a lane has carried out and not yet sent back. In the lane's list while there are any.
   struct alignas(base::kLineBytes) Replies {
     RequestQueue* queue = nullptr;
     task::WorkList ended;
@@ -117,9 +117,9 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   void flush(uint32_t lane);
   static void run_sender(void* lane);
 
-  // Sends a message to the servers of a node. Any thread.
+  // Sends a message to a server of the node. Any thread.
   void send(uint32_t node, task::WorkList& requests);
-  // The next lane of the node.
+  // The node's next lane, in turn.
   uint32_t lane_for(uint32_t node);
 
   PageCache& cache_;

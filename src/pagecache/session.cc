@@ -1,4 +1,4 @@
-// A session's reads and writes: of pages that are in memory, and of those that have to be brought in. session_sync.cc has what leaves.
+// A session's reads and writes: of pages in memory, and of pages that have to be loaded. What leaves is in session_sync.cc.
 #include "pagecache/session.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ base::Error Session::busy_error(const File& file, uint64_t page) const {
 
 // --- a page that is there ---
 
-// Prefetches the bytes that are needed, from `begin` on, since the atomic operation would have their load wait.
+// Prefetches the bytes that are needed, from `begin` on, since the atomic operation would delay their load.
 bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& held) {
   PageSet& set = home.set;
   return set.any_of_tag(home.tag, [&](uint32_t index) {
@@ -94,7 +94,7 @@ bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& h
     __builtin_prefetch(bytes);
     __builtin_prefetch(bytes + base::kLineBytes);
     if (!(use == Use::kShare ? way.try_share(home.key) : way.try_exclude(home.key))) {
-      set.changed(partition().layout());  // for a moment it may have looked held
+      set.changed(partition().layout());  // the way may have looked held for a moment
       return false;
     }
     set.on_hit(partition().layout(), index);
@@ -104,7 +104,7 @@ bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& h
   });
 }
 
-// Has the last reader of a page that is exclusive for the caller gone, now or in a moment?
+// Is the last reader of a page that is exclusive for the caller gone, now or after a moment?
 bool Session::is_drained_soon(const Held& held) {
   for (int i = 0; i < kSpins; ++i) {
     if (!held.way->has_readers()) return true;
@@ -113,7 +113,7 @@ bool Session::is_drained_soon(const Held& held) {
   return false;
 }
 
-// Waits until it has. After an error the page is not exclusive any more.
+// Waits until it is gone. After an error the page is not exclusive any more.
 base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t page) {
   if (is_drained_soon(held)) return {};
   const uint64_t deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
@@ -171,7 +171,7 @@ Partition::Claim Session::claim(PageKey key, Place& place) {
   return claimed;
 }
 
-// Waits for whoever loads the page or writes to it; if the page is not there, until another one may leave.
+// Waits for whoever loads the page or writes to it; if the page is not there, until another page of the set can leave.
 base::Expected<void> Session::wait_for_page(const File& file, uint64_t page, uint64_t deadline) {
   base::increase(waits_, uint64_t{1});
   const Partition::Home home = lock_home(file.key(page));
@@ -201,8 +201,8 @@ base::Expected<Session::Held> Session::load(File& file, const Place& place, Use 
   return end_load(place, use);
 }
 
-// What has become of a page that this Io, perhaps with others, was to load. After an error the page is not loading any more; else the
-// caller ends the load.
+// The result for a page that this Io, perhaps with others, was to load. After an error the page is not loading any more; else the caller
+// must end the load.
 base::Expected<void> Session::end_read(const File& file, const Place& place, const storage::Io& io) {
   const uint64_t end = file.device_offset_of(place.page) + file.device_bytes_there(place.page);
   const bool is_read = io.error == 0 && io.offset_bytes + io.transferred_bytes >= end;
@@ -268,7 +268,7 @@ bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> 
     return false;
   }
   memcpy(held.bytes + part.begin, from.data(), part.bytes);
-  static_cast<void>(written(held));  // the next one cleans
+  static_cast<void>(written(held));  // the next call cleans
   return true;
 }
 
@@ -292,17 +292,17 @@ void Session::copy_out(const Held& held, const Part& part, std::span<std::byte> 
   unshare(*held.set, *held.way);
 }
 
-// Some pages at a time
-//  1 pages that are in memory are copied; others are claimed, if there is a frame for them
+// For a number of pages at a time
+//  1 pages that are in memory are copied; others are claimed if there is a frame for them
 //  2 the claimed pages are read together, neighbours in one Io, and copied
-//  3 all other pages come one after the other; so do neighbours whose Io has failed, since only one of them may be at fault
-// This holds nothing while it waits for others: what step 1 has claimed step 2 has given up.
+//  3 all other pages are read one after the other; so are neighbours whose Io has failed, since only one of them may be at fault
+// Nothing is held while this waits for others: step 2 ends whatever step 1 has claimed.
 struct Session::ReadBatch {
   struct Wanted {
     Part part;
     std::span<std::byte> to;  // of the range
     Place place;              // once it is claimed
-    uint32_t io = 0;          // that reads it
+    uint32_t io = 0;          // the one that reads it
   };
   Wanted claimed[kBatchPages];
   Wanted later[2 * kBatchPages];

@@ -1,11 +1,11 @@
 // Session: how one thread, or the tasks of one worker, read and write through a page cache.
 //
-// Calls block until their I/O has ended: a thread blocks; while a task blocks, other tasks of its worker run. Of the bytes of one page a
-// read or view sees all of a write or nothing of it; a call over several pages is as many calls over one page.
+// Calls block until their I/O has ended: a thread blocks; while a task blocks, other tasks of its worker run. Within one page, a read or view
+// sees all of a write or nothing of it; a call over several pages is like as many calls over one page each.
 //
-// What is written stays in memory until its page has to leave, servers flush it, or the file is synced. Errors are one line of text, which
-// says what could not be done where. A page that cannot be written back stays in memory, and stays dirty: the call that needs its frame
-// fails, and so does each sync().
+// Written data stays in memory until its page has to leave, servers flush it, or the file is synced. Errors are one line of text that says
+// what could not be done, and where. A page that cannot be written back stays in memory, and dirty: the call that needs its frame fails, and
+// so does each sync().
 //
 // Thread contract: used by the thread that opens it, or by the tasks of its worker. Files and caches are for all threads.
 #pragma once
@@ -27,7 +27,7 @@ struct SessionCounts {
   uint64_t evictions = 0;
   uint64_t reads = 0;       // pages read from devices
   uint64_t writebacks = 0;  // pages written to devices
-  uint64_t damaged = 0;     // pages that were read, and whose checksum is wrong
+  uint64_t damaged = 0;     // pages that were read, and whose checksum was wrong
   uint64_t waits = 0;       // how often a call waited for another one
 
   SessionCounts& operator+=(const SessionCounts& other) {
@@ -50,13 +50,13 @@ struct WriteCounts {
 
 class Session;
 
-// A range of a file that is to be read, and the memory that it is read to.
+// A range of a file that is to be read, and the memory to read it into.
 struct Piece {
   uint64_t offset = 0;
   std::span<std::byte> to;
 };
 
-// Bytes of a page in memory, where they stay until the view ends. Nobody writes to the page meanwhile.
+// Bytes of a page, which stays in its frame until the view ends. Nobody writes to the page meanwhile.
 class View {
  public:
   View() = default;
@@ -89,44 +89,44 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   void open(PageCache& cache) { cache_ = &cache; }
-  // Does nothing if it is not open. REQUIRES: its views have ended.
+  // Does nothing if the session is not open. REQUIRES: its views have ended.
   void close();
 
   // Reads all of the range, or fails. Pages that are not in memory are read together. Errors: EINVAL: the range is not within the file;
-  // those of I/O; EIO: the device has become shorter; EBADMSG: a page's checksum is wrong; EBUSY: pages that others hold are in the way for
+  // those of I/O; EIO: the device has become shorter; EBADMSG: a page's checksum is wrong; EBUSY: held pages were in the way for longer than
   // wait_ns_max (CacheOptions).
   base::Expected<void> read(File& file, uint64_t offset, std::span<std::byte> to);
   // The same for several ranges: all their pages that are not in memory are read together, neighbours in one Io.
   base::Expected<void> read(File& file, std::span<const Piece> pieces);
-  // Errors: as read(); then some pages of the range may have been written. A page that is written as a whole is not read.
+  // Errors: as read(); some pages of the range may have been written then. A page that is written as a whole is not read.
   base::Expected<void> write(File& file, uint64_t offset, std::span<const std::byte> from);
-  // Read, modify, write: calls change(bytes, their offset in the file) for the part of the range in each page, which nobody else sees
+  // Read, modify, write: for each page calls change(bytes, their offset in the file) with the part of the range in it, which nobody else sees
   // meanwhile. `change` must not call this session. Errors: as write().
   template <class Change>
   base::Expected<void> update(File& file, uint64_t offset, uint64_t bytes, const Change& change);
-  // A view of the range. It holds a frame, so calls of anybody that need another frame of the set may have to wait for it. Errors: as
-  // read(). REQUIRES: the range is within one page.
+  // A view of the range. It holds a frame, so anybody's calls that need a frame of that set may have to wait for it. Errors: as read().
+  // REQUIRES: the range is within one page.
   base::Expected<View> view(File& file, uint64_t offset, uint64_t bytes);
 
   // Reads or writes a range within one page, if that needs neither I/O nor a wait. False: nothing has been done.
   bool try_read(File& file, uint64_t offset, std::span<std::byte> to);
   bool try_write(File& file, uint64_t offset, std::span<const std::byte> from);
 
-  // When this returns without an error, everything that was written to the file before the call is on its device for good. Errors: those of
-  // I/O; EBUSY. After a flush of the file has failed, all later syncs fail. Cost: a look at each set, writes of the dirty pages, and a
-  // flush, which syncs of the file that come together share.
+  // When this returns without an error, everything that was written to the file before the call is durable on its device. Errors: those of
+  // I/O; EBUSY. After a flush of the file has failed, all later syncs fail. Cost: a look at each set, writes of the dirty pages, and a flush,
+  // which concurrent syncs of the file share.
   base::Expected<void> sync(File& file);
-  // Closes what this session needs to use the file, until it uses the file again. REQUIRES: no call of the session for the file is under
+  // Closes what this session has open for the file; the next use opens it again. REQUIRES: no call of the session for the file is under
   // way.
   void leave(const File& file);
-  // Syncs the file and takes it out of the cache; after an error it stays. Errors: those of sync(); EBUSY: another session has used the
+  // Syncs the file and removes it from the cache; after an error it stays. Errors: those of sync(); EBUSY: another session has used the
   // file, and has neither left it nor been closed. REQUIRES: there are no views of the file, and nobody uses it from now on.
   base::Expected<void> remove(File& file);
 
-  // Gives the cache frames and sets for so many bytes. Other calls go on meanwhile, and find the pages that are there. Pages that have to
-  // leave do so as if others came. Errors: EINVAL: more than CacheOptions::memory_bytes_max, or less than one set takes; then nothing has
-  // changed. EBUSY: another call is resizing the cache, or pages are held, perhaps by the caller's own views (CacheOptions::wait_ns_max for
-  // each set); those of I/O, of any file whose pages have to leave: then the cache has a size between the two.
+  // Gives the cache frames and sets for `memory_bytes`. Other calls continue meanwhile, and find the pages that are there. Pages that have to
+  // leave are chosen as on a miss. Errors: EINVAL: more than CacheOptions::memory_bytes_max, or less than one set takes; nothing has changed
+  // then. EBUSY: another call is resizing the cache, or pages are held, perhaps by the caller's own views (CacheOptions::wait_ns_max for each
+  // set); those of I/O, for any file whose pages have to leave: then the cache has a size between the two.
   base::Expected<void> resize(uint64_t memory_bytes);
 
   // Any thread.
@@ -136,13 +136,13 @@ class Session {
   friend class Servers;
   friend class View;
   static constexpr uint32_t kBatchPages = 64;
-  static constexpr uint32_t kRunPages = 16;  // neighbours that are written back together, for the sake of one
-  static constexpr uint64_t kCopyBytes = 256 << 10;  // for copies of pages that are written back at a time
+  static constexpr uint32_t kRunPages = 16;          // neighbours that are written back along with a page
+  static constexpr uint64_t kCopyBytes = 256 << 10;  // for copies of pages that are written back at once
   static constexpr uint64_t kRunBytes = 64 << 10;  // for copies of one run, or of one page if that is larger
 
-  // What a page is wanted for: to be read; to be changed; to be written as a whole, so that it need not be read first.
+  // What a page is needed for: to be read; to be changed; to be overwritten as a whole, so that it need not be read first.
   enum class Use : uint8_t { kShare, kExclude, kOverwrite };
-  // A page that the caller holds: as a reader, or excluding others.
+  // A page that the caller holds, as a reader or excluding others.
   struct Held {
     PageSet* set = nullptr;
     Way* way = nullptr;
@@ -159,7 +159,7 @@ class Session {
     uint64_t page = 0;
     uint64_t begin = 0;  // in the page
     uint64_t bytes = 0;
-    uint64_t done = 0;  // how much of the range comes before it
+    uint64_t done = 0;  // how many bytes of the range come before it
   };
 
   // Ranges, pages and loads (session.cc).
@@ -183,14 +183,14 @@ class Session {
                                                   uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
 
-  // For what any partition can do (partition.h).
+  // For operations that any partition can do (partition.h).
   Partition& partition() const { return cache_->partition_; }
-  // As those of the page's partition.
+  // Those of the page's partition.
   Partition::Home home_of(PageKey key) const { return cache_->partition_of(key).home_of(key); }
   Partition::Home lock_home(PageKey key) const { return cache_->partition_of(key).lock_home(key); }
-  // Holds the page if it is there, and nobody is in the way. With kExclude and kOverwrite the caller still has to see the last reader go.
+  // Holds the page if it is there, and nobody is in the way. With kExclude and kOverwrite the caller still has to wait for the last reader.
   bool take(const Partition::Home& home, Use use, uint64_t begin, Held& held);
-  // Holds the page, which is brought in if it is not there. `is_missing`: the caller has just found that it is not there.
+  // Holds the page, loading it if necessary. `is_missing`: the caller has just found that it is not there.
   base::Expected<Held> get(File& file, uint64_t page, Use use, bool is_missing = false);
   bool is_drained_soon(const Held& held);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
@@ -198,15 +198,15 @@ class Session {
   Partition::Claim claim(PageKey key, Place& place);
   base::Expected<void> wait_for_page(const File& file, uint64_t page, uint64_t deadline);
   struct ReadBatch;
-  // End what claim() began.
+  // These end what claim() began.
   Held end_load(const Place& place, Use use);
   void end_failed_load(const Place& place);
   void unshare(PageSet& set, Way& way) {
     way.unshare();
     set.changed(partition().layout());
   }
-  // Ends the hold of a page that has been changed. False: the cache has too many dirty pages now, and the caller, who holds nothing any
-  // more, is to clean some.
+  // Ends the hold of a page that has been changed. False: the cache has too many dirty pages now, and the caller, which holds nothing any
+  // more, must clean some.
   [[nodiscard]] bool written(const Held& held) {
     const bool was_clean = held.way->written();
     held.set->changed(partition().layout());
@@ -237,12 +237,12 @@ class Session {
   Clean begin_clean(PageKey key, WriteBatch& batch);
   bool looks_cleanable(PageKey key);
   void begin_run(PageKey key, WriteBatch& batch);
-  // Writes back the dirty pages of these sets that are to leave soon, or these pages, and their dirty neighbours in their files. A page
-  // that cannot be written is dirty again.
+  // Writes back those dirty pages of these sets that would leave soon, or these pages, each with its dirty neighbours in its file. A page
+  // that cannot be written becomes dirty again.
   WriteCounts flush(std::span<PageSet* const> sets);
   WriteCounts flush(std::vector<PageKey> keys);
-  // Calls act(keys), without a lock, for pages that are dirty and have been since the last call of this, some at a time, until act returns
-  // false. Lets other tasks run meanwhile. REQUIRES: the caller is a task.
+  // Calls act(keys), without a lock, for pages that have been dirty since the last call of this, some at a time, until act returns false.
+  // Lets other tasks run meanwhile. REQUIRES: the caller is a task.
   template <class Act>
   void for_aged_pages(const Act& act);
   std::vector<PageKey> pages_to_flush(std::span<PageSet* const> sets);
@@ -256,14 +256,14 @@ class Session {
   // How a change of size is carried out.
   struct Resizing {
     uint64_t wait_ns_max = 0;
-    // Set if servers balance nodes, and not if a caller has asked for another size. Then other tasks of the worker run between sets, the
-    // balancer may stop it, and it writes no page of files that servers have left.
+    // Set if servers balance nodes, null if a caller has asked for another size. If set, other tasks of the worker run between sets, the
+    // balancer may stop it, and it writes no pages of files that servers have left.
     const Balancer* balancer = nullptr;
-    // Lets others run. False: it is to stop.
+    // Lets other tasks run. False: the change is to stop.
     bool goes_on() const;
   };
-  // Moves a part of the frames from one node to another, if their misses ask for it. Errors, which nobody need be told of, since the next
-  // call goes on from there: those of resize(); ECANCELED: it was to stop. REQUIRES: the caller is a task.
+  // Moves some frames from one node to another if their misses call for it. Errors, which may be ignored, since the next call continues from
+  // there: those of resize(); ECANCELED: it was stopped. REQUIRES: the caller is a task.
   base::Expected<void> balance(std::span<const uint64_t> misses);
   base::Expected<void> move_part(const Balancer::Move& move, const Resizing& how);
   base::Expected<void> settle(const Resizing& how);
@@ -281,7 +281,7 @@ class Session {
     const File* file = nullptr;
     task::Channel channel;
   };
-  std::vector<std::unique_ptr<Channel>> channels_;  // by the file's number - 1; opened when it is first used
+  std::vector<std::unique_ptr<Channel>> channels_;  // by the file's number - 1; opened at the first use
   storage::BufferPool pool_;
   std::atomic<uint64_t> hits_{0}, misses_{0}, evictions_{0}, reads_{0}, writebacks_{0}, damaged_{0},
       waits_{0};
@@ -316,7 +316,7 @@ void Session::for_aged_pages(const Act& act) {
       },
       [&] {
         if (keys.size() >= kMaxKeys) end_keys();
-        // Not yield(): messages and what devices have ended have their turn, too.
+        // Not yield(), so that messages and completions of devices get their turn, too.
         if (++count % kTurnSets == 0) static_cast<void>(task::sleep_until(1));
       });
   end_keys();

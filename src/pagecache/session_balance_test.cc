@@ -1,4 +1,4 @@
-// Frames that servers move to the node that misses more: how many, what stays, and what stops it.
+// Frames that servers move to the node that misses more: how many, what stays, and what stops the move.
 #include <random>
 #include <thread>
 
@@ -39,7 +39,7 @@ class BalanceTest : public testing::TestWithParam<uint32_t> {
       if (cache->node_of(file->key(page)) == node) pages.push_back(page);
     return pages;
   }
-  // Reads of pages that are not there, of one node, until it has so many frames, for a minute at most. Pages have the first byte of `content`.
+  // Misses pages of the busy node until it has `frames`, for a minute at most. The pages' first byte is `content`.
   bool read_until(uint64_t frames, std::byte content = {}) {
     const std::vector<uint64_t> pages = pages_of(kBusy);
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -54,13 +54,13 @@ class BalanceTest : public testing::TestWithParam<uint32_t> {
   }
   uint64_t used_bytes() const {
     const PageSet::Layout layout(cache->options().policy);
-    // First the node that others give frames to: none of these is counted twice.
+    // First the node that gets frames, so that none is counted twice.
     uint64_t bytes = cache->frame_count_of(kBusy) * kPage;
     for (uint32_t node = 0; node < nodes(); ++node)
       if (node != kBusy) bytes += cache->frame_count_of(node) * kPage;
     return bytes + cache->set_count() * layout.bytes;
   }
-  // Reads so many pages of the node, all of which have left before they are read again.
+  // Reads `count` pages of the node, each of which has left before it is read again.
   void miss(uint64_t count) {
     const std::vector<uint64_t> pages = pages_of(kBusy);
     for (; count > 0; --count) {
@@ -68,9 +68,9 @@ class BalanceTest : public testing::TestWithParam<uint32_t> {
       static_cast<void>(session.read(*file, pages[next_++ % pages.size()] * kPage, {&byte, 1}));
     }
   }
-  // With those frames that the halves of a set may have for a moment.
+  // Including the extra frames that the halves of a set may have for a moment.
   uint64_t most_bytes() const { return cache->options().memory_bytes + kMinWays * kPage; }
-  // The most that a node may come to have, but for what sets take.
+  // The most frames that a node may get, apart from what sets take.
   uint64_t most() const { return nodes() == 2 ? kFramesEach * 3 / 2 : kFramesEach * 2; }
 
   TestDevice test{kPages * kPage};
@@ -164,7 +164,7 @@ TEST_P(BalanceTest, PagesThatAreHeldStayAndItIsTriedAgain) {
   }
   EXPECT_EQ(views.size(), (nodes() - 1) * kFramesEach);
   servers = *Servers::open(*cache, {});
-  // Each time it is tried for a millisecond; a change of size has it stop.
+  // Each attempt lasts a millisecond; a change of size stops it.
   for (const bool resizes : {false, true}) {
     for (int i = 0; i < 20; ++i) {
       miss(kFramesEach / 2);
@@ -182,7 +182,7 @@ TEST_P(BalanceTest, PagesThatAreHeldStayAndItIsTriedAgain) {
 }
 
 TEST_P(BalanceTest, FilesThatServersHaveLeftAreLeftAlone) {
-  // All pages of other nodes are dirty ones of it.
+  // All pages in other nodes are dirty pages of the file that is left.
   TestDevice other_device(kPages * kPage);
   File* const other = *cache->add(other_device.device);
   servers->close();
@@ -198,7 +198,7 @@ TEST_P(BalanceTest, FilesThatServersHaveLeftAreLeftAlone) {
   EXPECT_TRUE(read_until(kFramesEach * 5 / 4));
 }
 
-// Whoever moves some gives way.
+// A move gives way to a resize.
 TEST_P(BalanceTest, TheSizeChangesAtAnyTime) {
   for (uint64_t round = 0; round < 300; ++round) {
     miss(kFramesEach / 4 + round % 3);

@@ -1,5 +1,5 @@
-// Dirty pages that are written back before their frames are needed, and what goes with one that is: which, in how many writes, and what of
-// those that cannot be written.
+// Dirty pages that are written back before their frames are needed, and neighbours that are written along with a page: which ones, in how many
+// writes, and what happens if they cannot be written.
 #include <random>
 #include <thread>
 
@@ -48,14 +48,14 @@ class SessionFlushTest : public testing::Test {
     auto done = session.read(*file, page * kPage, std::span(&byte, 1));
     EXPECT_TRUE(done) << done.error().message;
   }
-  // Of one set: the first four are clean, the others are dirty, and no neighbours.
+  // Fills one set: the first four pages are clean, the others are dirty, and no neighbours of each other.
   void fill_set() {
     for (uint64_t page = 500; page < 504; ++page) read(page);
     for (uint64_t i = 0; i < 12; ++i) write(2 * i);
   }
   bool is_on_device(uint64_t page) { return test.content(page * kPage, kPage)[0] == std::byte{'w'}; }
   uint64_t flushed() { return servers->flush_counts().pages; }
-  // Until so many are, or it is clear that they will not be.
+  // Waits until `pages` have been flushed, or it is clear that they will not be.
   void expect_flushed(uint64_t pages) {
     for (int i = 0; i < 60000 && flushed() < pages; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -70,7 +70,7 @@ class SessionFlushTest : public testing::Test {
     EXPECT_EQ(cache->dirty_count(), pages);
   }
 
-  // Their only task waits for a view.
+  // The servers' only task waits for a view.
   void keep_servers_busy() {
     held_file = *cache->add(held.device);
     view = *session.view(*held_file, 0, 1);
@@ -104,11 +104,11 @@ TEST_F(SessionFlushTest, PagesThatWouldLeaveSoonAreWrittenFirst) {
   serve();
   EXPECT_EQ(cache->dirty_count(), 12u);
   read(600);
-  expect_flushed(5);  // three that are clean come before
+  expect_flushed(5);  // three clean pages leave before
   EXPECT_EQ(cache->dirty_count(), 7u);
   EXPECT_EQ(servers->flush_counts().writes, 5u);
   for (uint64_t i = 0; i < 12; ++i) EXPECT_EQ(is_on_device(2 * i), i < 5) << i;
-  // Who needs their frames does not write.
+  // Calls that need their frames do not write.
   for (uint64_t page = 601; page < 609; ++page) read(page);
   EXPECT_EQ(session.counts().writebacks, 0u);
   EXPECT_EQ(session.counts().evictions, 9u);
@@ -163,7 +163,7 @@ TEST_F(SessionFlushTest, RunsOfManySetsAreFewWrites) {
   for (uint64_t page = 0; page < 20; ++page) write(page);
   serve();
   EXPECT_EQ(cache->dirty_count(), 20u);
-  // Of its set some pages are flushed, and with one of them its neighbours, 16 in all.
+  // Some pages of its set are flushed, one of them with its neighbours, 16 in all.
   const uint64_t before = base::statistics.storage_writes.get();
   write(500);
   expect_dirty(4);
@@ -217,10 +217,10 @@ TEST_F(SessionFlushTest, WhoOnlyWritesLeavesSoManyDirty) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 5000; ++i) {
     write(random() % kPages);
-    // A page that flushers have just begun may still count.
+    // A page whose flush has just begun may still be counted.
     ASSERT_LE(cache->dirty_count(), 64 / 4 + 64 / 8 + 1);
   }
-  // A page may be passed over while it is written; the next that becomes dirty has them come again.
+  // A page may be skipped while it is written to; the next page that becomes dirty makes servers flush again.
   for (int i = 0; i < 1000 && cache->dirty_count() > 64 / 4; ++i) {
     write(random() % kPages);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -254,7 +254,7 @@ TEST_F(SessionFlushTest, APageThatCannotBeWrittenStaysDirty) {
   test.device.fail(Failing::kWrites, EIO, 1, 8);
   read(600);
   while (!test.device.has_failed()) std::this_thread::yield();
-  // Nobody tries again by himself: three of eight that are to fail are left.
+  // Servers do not retry on their own: three of the eight failures are left.
   expect_dirty(12);
   EXPECT_EQ(flushed(), 0u);
   auto synced = session.sync(*file);
@@ -279,7 +279,7 @@ TEST_F(SessionFlushTest, ThoseThatFailAreTriedAgainWithTheNextMiss) {
   EXPECT_EQ(cache->dirty_count(), 6u);
 }
 
-// Of a run another page may be at fault than the one whose frame is needed.
+// In a run, another page may be at fault than the one whose frame is needed.
 TEST_F(SessionFlushTest, WhoNeedsAFrameIsToldOfItsPageOnly) {
   for (uint64_t page = 0; page < 16; ++page) write(page);
   test.device.fail(Failing::kWrites, EIO, 1, 1);
@@ -326,12 +326,12 @@ TEST_F(SessionFlushTest, AFileThatServersHaveLeftIsNotFlushed) {
   for (uint64_t page = 601; page < 603; ++page) read(page);
   expect_flushed(before);
   EXPECT_TRUE(session.remove(*file));
-  // Another one, perhaps with its number, is.
+  // Another file, perhaps with the same number, is flushed.
   file = *cache->add(test.device);
   fill_set();
   read(600);
   expect_flushed(before + 5);
-  // As is one that requests have come for since.
+  // So is a file for which there have been requests since.
   servers->leave(*file);
   queue.open(*servers, 1);
   request.file = file;
@@ -362,7 +362,7 @@ TEST_F(SessionFlushTest, AFileIsLeftWhenItsFlushHasEnded) {
   slow->close();
 }
 
-// Pages that nobody needs the frames of.
+// Pages whose frames nobody needs.
 class AgeTest : public testing::Test {
  protected:
   void open(uint64_t dirty_ns_max, uint32_t nodes = 1) {
@@ -380,7 +380,7 @@ class AgeTest : public testing::Test {
   void write(uint64_t page) {
     ASSERT_TRUE(session.write(*file, page * kPage, bytes_of(std::string(100, 'w'))));
   }
-  // Of all that was written since the cache was opened.
+  // Waits until `pages` have been flushed since the cache was opened.
   void wait_until_flushed(uint64_t pages) {
     for (int i = 0; i < 60000 && servers->flush_counts().pages < pages; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -405,7 +405,7 @@ TEST_F(AgeTest, PagesThatAreDirtyForLongAreWritten) {
   EXPECT_LE(servers->flush_counts().writes, 5u) << "neighbours together";
   EXPECT_EQ(test.content(7 * kPage, kPage)[0], std::byte{'w'});
   EXPECT_EQ(test.content(500 * kPage, kPage)[0], std::byte{'w'});
-  // And once more.
+  // And again.
   write(3);
   wait_until_flushed(10);
 }
@@ -438,7 +438,7 @@ TEST_F(AgeTest, APageThatCannotBeWrittenIsTriedAgain) {
   wait_until_flushed(1);
 }
 
-// A worker polls the queues of 16.
+// A worker polls the queues of only 16.
 TEST_F(AgeTest, AnyNumberOfFiles) {
   constexpr uint64_t kFiles = 20;
   open(20 * kMillisecond);
@@ -466,7 +466,7 @@ TEST_F(AgeTest, AnyNumberOfFiles) {
   servers->close();
   session.close();
   cache->close();
-  open(0);  // the devices go before it
+  open(0);  // the devices are destroyed before it
 }
 
 TEST_F(AgeTest, AFileThatIsLeftIsLeftAlone) {
@@ -478,7 +478,7 @@ TEST_F(AgeTest, AFileThatIsLeftIsLeftAlone) {
   ASSERT_TRUE(session.remove(*file));
 }
 
-// An hour that nobody waits for.
+// The sweeper's hour need not be waited for.
 TEST_F(AgeTest, ServersCloseWhileTheyWait) {
   open(3600 * 1000 * kMillisecond);
   write(3);

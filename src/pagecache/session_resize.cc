@@ -1,8 +1,8 @@
-// How a cache gets more frames, or fewer, while others use it. What has to leave is written back through the channels of the session that
-// asks for it.
+// How a cache gets more or fewer frames while others use it. Pages that have to leave are written back through the channels of the session
+// that asks for it.
 //
-// It goes from set to set; it locks and holds nothing while it waits or writes. After an error the cache has the size that it has reached,
-// and another resize goes on from there.
+// It works set by set, and neither locks nor holds anything while it waits or writes. After an error the cache keeps the size that it has
+// reached, and another resize continues from there.
 #include <algorithm>
 
 #include "pagecache/session.h"
@@ -13,7 +13,7 @@ namespace pagecache {
 
 namespace {
 
-// A page that is in the way for longer is left to the next time.
+// If a page is in the way for longer, the rest is left to the next time.
 constexpr uint64_t kBalanceWaitNs = 1'000'000;
 
 std::unexpected<base::Error> stopped_error() {
@@ -55,8 +55,8 @@ base::Expected<void> Session::balance(std::span<const uint64_t> misses) {
 }
 
 // Moves some frames from one node to another
-//  1 the one gets less. After an error its share is again what it was: the next settle() gives the frames back
-//  2 the other gets more. After an error the next settle() goes on
+//  1 the first one loses them. After an error its share is restored: the next settle() gives the frames back
+//  2 the other one gets them. After an error the next settle() continues
 // So all nodes together never have more frames than before.
 base::Expected<void> Session::move_part(const Balancer::Move& move, const Resizing& how) {
   PageCache::Share &from = cache_->shares_[move.from], &to = cache_->shares_[move.to];
@@ -70,8 +70,8 @@ base::Expected<void> Session::move_part(const Balancer::Move& move, const Resizi
   return settle(how);
 }
 
-// Gives each node as many frames as its share has room for. Nodes that get smaller come first, so that all together never have more than
-// the larger of before and after.
+// Gives each node as many frames as its share has room for. Nodes that shrink come first, so that all together never have more than the
+// larger of the sizes before and after.
 base::Expected<void> Session::settle(const Resizing& how) {
   struct Change {
     uint32_t node;
@@ -96,9 +96,9 @@ base::Expected<void> Session::settle(const Resizing& how) {
   return {};
 }
 
-// First the number of sets. When a set has been split, what its halves have beyond their share goes at once, so that never more than the
-// frames of one set are too many; before two sets are merged, they have no more frames together than one set may have. Then each set gets
-// its share of frames.
+// Changes the number of sets first. After a split, frames that the halves have beyond their share are taken away at once, so that the excess is
+// never more than the frames of one set; before a merge, the two sets are reduced to what one set may have. Then each set gets its share of
+// frames.
 base::Expected<void> Session::resize_to(Partition& partition, const Partition::Size& size,
                                         const Resizing& how) {
   while (partition.set_count() < size.set_count) {
@@ -139,7 +139,7 @@ base::Expected<void> Session::move_pages(const Resizing& how, const Step& step) 
   }
 }
 
-// Takes frames away until the set has no more than `most`. While more pages than that are held it takes none: calls of others need frames
+// Takes frames away until the set has no more than `most`. While more pages than that are held it takes none, since others' calls need frames
 // that are not held.
 base::Expected<void> Session::take_frames(Partition& partition, PageSet& set, uint32_t most,
                                           const Resizing& how) {
@@ -161,7 +161,7 @@ base::Expected<void> Session::take_frames(Partition& partition, PageSet& set, ui
   return {};
 }
 
-// May the page of a way be cleaned? Servers use no file that they have left.
+// May the way's page be cleaned? Servers do not use files that they have left.
 bool Session::may_clean(PageSet& set, uint32_t index, const Resizing& how) {
   if (how.balancer == nullptr) return true;
   std::vector<PageKey> keys;

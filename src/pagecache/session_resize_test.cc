@@ -1,4 +1,4 @@
-// Caches that are resized: what is in them stays, or is on the device; all frames are used; what cannot be done now can be done later.
+// Caches that are resized: their content stays or is on the device; all frames are used; what cannot be done now can be done later.
 #include <random>
 #include <thread>
 
@@ -36,7 +36,7 @@ class ResizeTest : public testing::TestWithParam<cache::SetPolicy> {
     auto done = session.resize(memory_of(frames));
     return done ? "" : done.error().message;
   }
-  // A page of the file that a cache of so many sets has in this one.
+  // The file's nth page whose home is this set in a cache of `count` sets.
   uint64_t page_of_set(uint64_t set, uint64_t count, uint64_t nth) {
     for (uint64_t page = 0;; ++page)
       if ((base::mix(static_cast<uint64_t>(file->key(page))) & (count - 1)) == set && nth-- == 0) return page;
@@ -173,7 +173,7 @@ TEST_P(ResizeTest, PagesThatAreHeldStopAShrink) {
     ASSERT_TRUE(view(page));
   }
   EXPECT_EQ(resize(16).substr(0, 33), "page cache: it stays at 64 pages:");
-  // Others go on, in that set, too.
+  // Other calls continue, even in that set.
   for (uint64_t nth = 9; nth < 40; ++nth) EXPECT_EQ(write(page_of_set(3, 4, nth), 'o'), "");
   for (const View& view : views) EXPECT_EQ(view.bytes()[0], std::byte{'h'});
   views.clear();
@@ -203,14 +203,14 @@ TEST_P(ResizeTest, OneAtATime) {
   while (other.counts().waits == 0) std::this_thread::yield();
   EXPECT_EQ(resize(30), "page cache: another call is changing its size");
   EXPECT_EQ(read(page), std::string(1, 0));
-  views.clear();  // it goes on
+  views.clear();  // lets the resize continue
   resizes.join();
   EXPECT_EQ(cache->frame_count(), 100u);
   EXPECT_EQ(resize(30), "");
   other.close();
 }
 
-// Who waits for room in a set finds it in the one that a split has made, though the next split has to wait.
+// A call that waits for room in a set finds it in the set that a split has made, even if the next split has to wait.
 TEST_P(ResizeTest, WhoWaitsIsToldThatThereIsRoomElsewhere) {
   open(16, 60'000'000'000);
   for (uint64_t nth = 0; nth < 16; ++nth) ASSERT_TRUE(view(page_of_set(0, 2, nth)));
@@ -231,7 +231,7 @@ TEST_P(ResizeTest, WhoWaitsIsToldThatThereIsRoomElsewhere) {
   other.close();
 }
 
-// The same in one that another is merged into.
+// The same in a set into which another is merged.
 TEST_P(ResizeTest, WhoWaitsIsToldThatPagesOfAnotherSetMayLeave) {
   open(64, 60'000'000'000);
   for (uint64_t nth = 0; nth < 8; ++nth) ASSERT_TRUE(view(page_of_set(1, 4, nth)));

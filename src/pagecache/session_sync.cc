@@ -1,11 +1,11 @@
-// What leaves a cache: dirty pages that are written back (to make room, before room is needed, or all of a file), and files that are taken
-// out.
+// What leaves a cache: dirty pages that are written back (to make room, before room is needed, or all of a file), and files that are
+// removed.
 //
-// Whoever writes a page back for the sake of its frame takes along the pages that precede and follow it in the file, as long as they are
-// dirty: it is one write all the same.
+// Whoever writes a page back to get its frame also writes the adjacent pages of the file as far as they are dirty, which still is only one
+// write.
 //
 // A page is written from a copy, which is made while the page has a reader: a call that wants to write to it waits for the copy, not for
-// the device. If the write fails the page is dirty again.
+// the device. If the write fails, the page becomes dirty again.
 #include <algorithm>
 
 #include "base/check.h"
@@ -22,7 +22,7 @@ struct Session::WriteBatch {
   uint32_t first[kBatchPages];  // for each Io: its first place
   storage::PieceIos<kBatchPages> ios;
   std::span<std::byte> copies;
-  uint32_t most = 0;    // how many pages there is room for
+  uint32_t most = 0;    // for how many pages there is room
   WriteCounts written;  // since the batch was made
 };
 
@@ -37,7 +37,7 @@ base::Expected<Session::WriteBatch*> Session::new_batch(const storage::Buffer& m
   return batch;
 }
 
-// Writes back the page of a way, if it is dirty and nobody holds it.
+// Writes back the way's page if it is dirty and nobody holds it.
 base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
   PageKey key;
   {
@@ -49,7 +49,7 @@ base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
   return clean(key);
 }
 
-// Writes back the page with its run. If that fails, another page of the run may be at fault: then this one is written alone.
+// Writes back the page with its run. If that fails, another page of the run may be at fault, so this one is then written alone.
 base::Expected<void> Session::clean(PageKey key) {
   const storage::Buffer memory(pool_, sizeof(WriteBatch)),
       copies(pool_, std::max(kRunBytes, cache_->page_bytes()));
@@ -66,8 +66,8 @@ base::Expected<void> Session::clean(PageKey key) {
   return write_back(cache_->file_of(key), batch);
 }
 
-// Writes back the dirty page of the set that would leave first. Nobody is told of an error: the page is dirty again, and whoever needs its
-// frame, and each sync, will be told.
+// Writes back that dirty page of the set which would leave first. Errors are ignored: the page becomes dirty again, and whoever needs its frame,
+// and each sync, will get the error.
 void Session::clean_first(PageSet& set) {
   PageKey key;
   {
@@ -88,7 +88,7 @@ void Session::add_copy(WriteBatch& batch, const Place& place) {
   batch.places[batch.count++] = place;
 }
 
-// Writes what has been copied, pages that follow each other by one Io, and ends their cleaning. The batch is empty afterwards.
+// Writes what has been copied, consecutive pages by one Io, and ends the pages' cleaning. The batch is empty afterwards.
 base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
   const uint64_t page_bytes = cache_->page_bytes();
   const std::span places = std::span(batch.places).first(batch.count);
@@ -133,7 +133,7 @@ void Session::end_clean(const Place& place, bool is_clean) {
   place.set->changed(partition().layout());
 }
 
-// Begins to clean a page, and copies it, unless it is clean by now, or somebody writes to it or cleans it.
+// Begins to clean a page, and copies it, unless it is clean by now, or somebody is writing to it or cleaning it.
 Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
   const Partition::Home home = lock_home(key);
   const uint32_t index = partition().find(home);
@@ -145,14 +145,14 @@ Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
     else if (way.is_unsaved())
       begun = Clean::kBusy;
   }
-  // With the lock: a call that finds nothing more to clean in the set finds one page less in the count, too.
+  // With the lock, so that a call that finds nothing more to clean in the set also finds the count lowered.
   if (begun == Clean::kBegun) cache_->dirty_count_.fetch_sub(1, std::memory_order_relaxed);
   home.set.lock().unlock();
   if (begun == Clean::kBegun) add_copy(batch, {.set = &home.set, .index = index, .page = File::page_of(key)});
   return begun;
 }
 
-// Is the page dirty, and does nobody hold it, as far as a look without the lock tells?
+// Is the page dirty and not held, as far as can be seen without the lock?
 bool Session::looks_cleanable(PageKey key) {
   const Partition::Home home = home_of(key);
   return home.set.any_of_tag(home.tag, [&](uint32_t index) {
@@ -175,12 +175,12 @@ void Session::begin_run(PageKey key, WriteBatch& batch) {
   for (; first != end; first = next_to(first, 1)) static_cast<void>(begin_clean(first, batch));
 }
 
-// Some sets at a time
-//  1 with the lock of each set, finds which of its pages are dirty and would leave soon
-//  2 in the order of files and places, begins to clean a run for each of them, and copies it: takes one lock at a time, and waits for
+// For a number of sets at a time
+//  1 with the lock of each set, finds its dirty pages that would leave soon
+//  2 in the order of files and places, begins to clean a run for each of them, and copies it; takes one lock at a time, and waits for
 //    nothing
 //  3 writes the pages of one file together
-// As soon as the cleaning of a page has begun its file stays: a call that removes the file waits for the page.
+// Once the cleaning of a page has begun, its file stays: a call that removes the file waits for the page.
 WriteCounts Session::flush(std::span<PageSet* const> sets) { return flush(pages_to_flush(sets)); }
 
 // Steps 2 and 3.
@@ -206,7 +206,7 @@ WriteCounts Session::flush(std::vector<PageKey> keys) {
   return batch.written;
 }
 
-// Step 1. If the cache has many dirty pages, of each set some more than become dirty while it waits.
+// Step 1. If the cache has many dirty pages, takes more of each set than become dirty while it waits in the queue.
 std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
   std::vector<PageKey> keys;
   for (PageSet* const set : sets) {
@@ -219,7 +219,7 @@ std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
   return keys;
 }
 
-// Waits for whoever writes to the page, or cleans it.
+// Waits for whoever is writing to the page or cleaning it.
 base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key, uint64_t deadline) {
   base::increase(waits_, uint64_t{1});
   const Partition::Home home = lock_home(key);
@@ -259,7 +259,7 @@ base::Expected<void> Session::write_back_all(File& file) {
   for (const PageKey key : dirty_pages(file)) {
     uint64_t deadline = 0;
     while (begin_clean(key, batch) == Clean::kBusy) {
-      end_batch();  // so that this holds nothing that others wait for while it waits
+      end_batch();  // so that nothing is held for which others wait while this waits
       if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
       if (auto waited = wait_until_cleanable(file, key, deadline); !waited) return waited;
     }
@@ -297,7 +297,7 @@ base::Expected<void> Session::remove(File& file) {
     for (uint32_t w = 0; w < kMaxWays; ++w) {
       Way& way = partition().way(set, w);
       if (!file.has(way.key())) continue;
-      // Others who look for another page may be a reader, or exclude, for a moment.
+      // Calls that look for another page may be readers of this way, or exclude others, for a moment.
       while (!way.evict()) {
         CHECK(!way.is_dirty() && !way.is_loading());
         __builtin_ia32_pause();

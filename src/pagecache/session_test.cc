@@ -1,4 +1,4 @@
-// Sessions, one at a time: what they read is what was written, what they do to the device, and what they say when that fails.
+// Sessions, one at a time: they read what was written; what they do to the device, and how they report its failures.
 #include "pagecache/session.h"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ class SessionTest : public testing::Test {
  protected:
   void SetUp() override { open(32); }
   void TearDown() override { close(); }
-  // A cache of so many frames, whose calls do not wait long.
+  // Opens a cache with `frames`, whose calls do not wait long.
   void open(uint64_t frames) {
     close();
     cache = *PageCache::open(with_frames(frames, {.policy = policy(), .wait_ns_max = 20'000'000}));
@@ -145,7 +145,7 @@ TEST_F(SessionTest, AReadThatFailsLeavesNothing) {
   test.device.fail(Failing::kReads, EIO, 1, 1);
   EXPECT_EQ(read(kPage, 5), "page cache: cannot read failing at offset 4096: input/output error");
   EXPECT_EQ(read(kPage, 5), std::string(5, 0));
-  // What is read together comes one after the other then: the first of them alone fails, too.
+  // After a read of several pages has failed, they are read one by one: the first of them fails alone, too.
   test.device.fail(Failing::kReads, EIO, 1, 2);
   EXPECT_EQ(read(10 * kPage, 5 * kPage),
             "page cache: cannot read failing at offset 40960: input/output error");
@@ -153,7 +153,7 @@ TEST_F(SessionTest, AReadThatFailsLeavesNothing) {
   test.device.fail(Failing::kReads, EIO, 1, 1);
   EXPECT_EQ(read(20 * kPage, 5 * kPage), std::string(5 * kPage, 0));
   EXPECT_TRUE(test.device.has_failed());
-  // A part of a page that cannot be read cannot be written either.
+  // If a page cannot be read, a part of it cannot be written either.
   test.device.fail(Failing::kReads, EIO, 1, 1);
   EXPECT_EQ(write(50 * kPage, "x"), "page cache: cannot read failing at offset 204800: input/output error");
   EXPECT_EQ(write(50 * kPage, "x"), "");
@@ -166,8 +166,8 @@ TEST_F(SessionTest, PiecesOfAFileAreReadInOneCall) {
   ASSERT_EQ(write(0, all), "");
   ASSERT_EQ(sync(), "");
   open(32);
-  ASSERT_EQ(read(7 * kPage, 1), all.substr(7 * kPage, 1));  // some are there
-  // More than there are frames; across pages, one twice, and a piece of none.
+  ASSERT_EQ(read(7 * kPage, 1), all.substr(7 * kPage, 1));  // some pages are in memory
+  // More pages than there are frames; pieces across pages, two in one page, and an empty one.
   std::vector<std::pair<uint64_t, size_t>> ranges;
   for (uint64_t i = 0; i < 40; ++i) ranges.emplace_back((i * 37 % 90) * kPage + i, 1 + i * 300);
   ranges.insert(ranges.end(), {{5 * kPage, 10}, {5 * kPage + 5, 10}, {0, 0}, {7 * kPage, 2 * kPage}});
@@ -180,13 +180,13 @@ TEST_F(SessionTest, PiecesOfAFileAreReadInOneCall) {
   for (size_t i = 0; i < ranges.size(); ++i)
     EXPECT_EQ(found[i], all.substr(ranges[i].first, ranges[i].second)) << i;
 
-  // Neighbours are one Io: there is no second one.
+  // Neighbours are one Io, so there is no second one to fail.
   open(32);
   test.device.fail(Failing::kReads, EIO, 2, 1);
   EXPECT_EQ(read(0, 20 * kPage), all.substr(0, 20 * kPage));
   EXPECT_FALSE(test.device.has_failed());
 
-  // One that fails is told of, whatever the others do.
+  // If one piece fails, the error is reported, whatever happens to the others.
   open(32);
   std::string first(10, 0), second(10, 0);
   pieces = {{.offset = 40 * kPage, .to = std::as_writable_bytes(std::span(first))},
@@ -199,7 +199,7 @@ TEST_F(SessionTest, PiecesOfAFileAreReadInOneCall) {
   ASSERT_TRUE(session.read(*file, pieces));
   EXPECT_EQ(second, all.substr(42 * kPage, 10));
 
-  // Nothing is read where one of them is not in the file.
+  // Nothing is read if one of them is not within the file.
   pieces = {{.offset = 0, .to = pieces[0].to}, {.offset = kFileBytes, .to = pieces[1].to}};
   EXPECT_FALSE(session.read(*file, pieces));
 }
@@ -242,7 +242,7 @@ TEST_F(SessionTest, AFlushThatFailedIsNotForgotten) {
   EXPECT_EQ(read(0, 1), "w");
 }
 
-// The flush of the first may have lost what the second has written: that its own flush goes well does not help.
+// The failed flush of the first session may have lost what the second has written, even if the second's own flush succeeds.
 TEST(SessionSyncTest, WhoSyncsDuringAFlushThatFailsIsTold) {
   storage::SlowDevice device;
   PageCache* const cache = *PageCache::open(with_frames(20));
@@ -256,7 +256,7 @@ TEST(SessionSyncTest, WhoSyncsDuringAFlushThatFailsIsTold) {
   std::thread first([&] { write_and_sync(0); });
   device.wait_until_begun(1);
   std::thread late([&] { write_and_sync(1); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits, or nearly
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits, or almost
   device.allow(1, EIO);
   first.join();
   device.allow(100);
@@ -301,7 +301,7 @@ TEST_F(SessionTest, FilesDoNotMix) {
   EXPECT_EQ(write(kPage, "first"), "");
   ASSERT_TRUE(session.write(*second, kPage, bytes_of("other")));
   EXPECT_EQ(read(kPage, 5), "first");
-  // Its pages leave with it, and those of the first stay.
+  // The second file's pages leave with it; those of the first stay.
   ASSERT_TRUE(session.remove(*second));
   const uint64_t misses = session.counts().misses;
   EXPECT_EQ(read(kPage, 5), "first");
@@ -351,7 +351,7 @@ class PolicyTest : public SessionTest, public testing::WithParamInterface<cache:
   cache::SetPolicy policy() override { return GetParam(); }
 };
 
-// Ranges of all kinds, in a cache of a few pages, beside the bytes as they should be.
+// Ranges of all kinds, in a cache of a few pages, compared with a copy of the bytes in memory.
 TEST_P(PolicyTest, IsAsAFileInMemory) {
   for (const uint64_t frames : {16, 21, 50}) {
     SCOPED_TRACE(frames);

@@ -1,4 +1,4 @@
-// What is said of sets: spreads by themselves, and of caches whose pages are known.
+// Statistics of sets: spreads by themselves, and those of caches whose pages are known.
 #include "pagecache/set_statistics.h"
 
 #include <numeric>
@@ -69,7 +69,7 @@ TEST_P(SetStatisticsTest, TellsWhatIsInTheSets) {
   EXPECT_EQ(found.page_count, kFrames);
   EXPECT_EQ(found.held_count, 0u);
   EXPECT_EQ(found.pages.min, 16u);
-  // Each set has its share of a thousand pages, which a hash has spread.
+  // Each set has its share of a thousand pages, which are spread by a hash.
   EXPECT_EQ(found.misses.mean * static_cast<double>(found.set_count),
             static_cast<double>(session.counts().misses));
   EXPECT_GT(found.misses.min, 180u);

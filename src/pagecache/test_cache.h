@@ -1,4 +1,4 @@
-// For tests: a small cache of a device in memory that fails when it is told to.
+// For tests: a small cache over a device in memory that fails when it is told to.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using Failing = storage::FailDevice::Failing;
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// One that has so many frames, in as few sets as can be; of one node, or as many as the options say, with the same number each.
+// Options for a cache with `frames`, in as few sets as possible; with one node, or as many as the options say, with the same number each.
 inline CacheOptions with_frames(uint64_t frames, CacheOptions options = {}) {
   const PageSet::Layout layout(options.policy);
   options.nodes = std::max(options.nodes, 1u);
@@ -33,12 +33,12 @@ class TestDevice {
       : memory_(*storage::make_memory_device(bytes)), device(*new storage::FailDevice(memory_)) {}
   ~TestDevice() { device.close(); }
 
-  // What is on the device, past the cache.
+  // What is on the device, bypassing the cache.
   std::vector<std::byte> content() { return content(0, device.capacity_bytes()); }
   // REQUIRES: multiples of 4 KiB.
   std::vector<std::byte> content(uint64_t offset, uint64_t bytes) {
     std::vector<std::byte> all(bytes);
-    // Aligned, as a device wants it.
+    // Aligned, as a device requires it.
     storage::BufferPool pool;
     const storage::Buffer buffer(pool, 4096);
     storage::Queue* const queue = *device.open_queue(1);
@@ -59,7 +59,7 @@ class TestDevice {
   storage::FailDevice& device;
 };
 
-// Tasks of a session add one, `rounds` times each, to numbers in a hundred pages in turn, while `meanwhile` is called; none is lost.
+// Tasks of a session add one, `rounds` times each, to numbers in a hundred pages in turn, while `meanwhile` is called; no addition is lost.
 template <class Meanwhile>
 void count_by_tasks(Session& session, File& file, uint64_t tasks, uint64_t rounds,
                     const Meanwhile& meanwhile) {

@@ -1,8 +1,7 @@
-// Many threads over a cache that is much smaller than its file, whose device fails now and then, and which is flushed and resized all the
-// time.
+// Many threads use a cache that is much smaller than its file, and is flushed and resized all the time; the device sometimes fails.
 //
-// The file is cells of 56 bytes, 73 in a page, each of one thread, which writes a number to it seven times, always a higher one. Of a cell that somebody
-// reads all numbers are the same, and none is lower than one that was seen there before.
+// The file consists of cells of 56 bytes, 73 in a page. Each cell belongs to one thread, which fills it with seven copies of a number that only grows.
+// Whoever reads a cell finds seven equal numbers, not lower than any that was seen there before.
 #include <array>
 #include <optional>
 #include <random>
@@ -29,7 +28,7 @@ using Cell = std::array<uint64_t, 7>;
 constexpr uint64_t kCellsOfPage = (kPage - File::kChecksumBytes) / sizeof(Cell);
 constexpr uint64_t kCells = kPages * kCellsOfPage;
 
-// Of a cell, in a file whose pages have so many bytes of it.
+// The offset of a cell in a file whose pages have `page_bytes` of its data.
 uint64_t offset_of(uint64_t cell, uint64_t page_bytes) {
   return cell / kCellsOfPage * page_bytes + cell % kCellsOfPage * sizeof(Cell);
 }
@@ -39,7 +38,7 @@ uint64_t number_of(const Cell& cell) {
   return cell[0];
 }
 
-// Each node has one set at least.
+// Each node has at least one set.
 CacheOptions with_frames_most(uint64_t frames_most, cache::SetPolicy policy, uint32_t nodes = 1) {
   const uint64_t frames = std::max<uint64_t>(kFrames, 20 * nodes);
   CacheOptions options = with_frames(
@@ -48,7 +47,7 @@ CacheOptions with_frames_most(uint64_t frames_most, cache::SetPolicy policy, uin
   return options;
 }
 
-// Resizes a cache as long as it lives, to 16 frames of each node at least.
+// Keeps resizing a cache while this object exists, to at least 16 frames in each node.
 class Resizer {
  public:
   Resizer(PageCache& cache, uint64_t frames_most, bool may_fail)
@@ -69,7 +68,7 @@ class Resizer {
       const uint64_t frames = nodes * (16 + random() % (frames_most_ / nodes - 15));
       auto resized = session.resize(with_frames(frames, cache_.options()).memory_bytes);
       if (resized) {
-        // Servers move some between nodes meanwhile.
+        // Servers move some frames between nodes meanwhile.
         if (nodes == 1)
           EXPECT_EQ(cache_.frame_count(), frames);
         else
@@ -95,13 +94,13 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
   void SetUp() override {
     cache = *PageCache::open(with_frames_most(kMaxFrames, std::get<0>(GetParam()), std::get<3>(GetParam())));
     file = *cache->add(test.device, {.checksums = std::get<4>(GetParam())});
-    // As many as there are nodes, or one less.
+    // One thread fewer than there are nodes, but at least two.
     servers =
         *Servers::open(*cache, {.threads = std::max(2u, std::get<3>(GetParam()) - 1), .tasks_each = 16});
   }
   void TearDown() override { cache->close(); }
 
-  // What one thread does, and the numbers of its own cells. A call that fails changes nothing of one page.
+  // What one thread has done, and the numbers in its own cells. A failed call changes nothing within one page.
   struct Work {
     std::vector<uint64_t> own = std::vector<uint64_t>(kCells, 0);
     uint64_t failed = 0;
@@ -154,7 +153,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
             now.fill(static_cast<uint64_t>(round));
             memcpy(bytes.data(), now.data(), sizeof now);
           };
-          // It fails before the change, if at all.
+          // If it fails, then before the change.
           if (session.update(*file, place_of(own), sizeof(Cell), change))
             work.own[own] = static_cast<uint64_t>(round);
           else
@@ -181,7 +180,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
     queue.close();
     session.close();
   }
-  // Reads of any cells and writes of own ones, in a row, at once.
+  // Submits reads of any cells and writes of own cells together.
   void run_together(RequestQueue& queue, uint32_t self, uint64_t number, std::mt19937_64& random,
                     std::vector<uint64_t>& seen, Work& work) {
     struct CellRequest : Request {
@@ -282,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(Checksums, ThreadsTest,
                                           testing::Bool(), testing::Values(1), testing::Values(true)),
                          name_of_case);
 
-// Pages that move while a sync looks for those that are dirty: of many sets.
+// Pages move while a sync looks for dirty ones in many sets.
 TEST(ResizeThreadsTest, ASyncLeavesNothingBehind) {
   constexpr uint64_t kManyPages = 2000, kMaxFrames = 1500;
   TestDevice test(kManyPages * kPage);

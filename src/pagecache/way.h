@@ -1,16 +1,16 @@
-// Way: a slot of a set, with room for one page: which page that is, its frame, and the page's state, in 16 bytes.
+// Way: a position in a set, with room for one page: which page it is, its frame, and the page's state, in 16 bytes.
 //
 //   FREE --claim--> LOADING --loaded----------------------> RESIDENT --evict--> FREE
 //                      |    `-loaded_for_write--> RESIDENT+exclusive   (clean, nobody holds it)
 //                      `--load_failed--> FREE
 //   without a frame --give_frame--> FREE --take_frame--> without a frame
-//   RESIDENT+exclusive, without a reader and without io --move_to--> without a frame; the other way: without a frame --> RESIDENT
-//   RESIDENT has these marks, each of which changes by itself
-//     readers    a count: try_share adds one, unshare takes one away
-//     exclusive  try_exclude sets it, and its holder waits until the last reader has gone; written (which sets dirty) and unexclude end it
+//   RESIDENT+exclusive, without readers or io --move_to--> without a frame; for the other way: without a frame --> RESIDENT
+//   RESIDENT has these marks, which change independently
+//     readers    a count: try_share adds one, unshare removes one
+//     exclusive  try_exclude sets it, and its holder waits until the last reader is gone; written (which sets dirty) and unexclude end it
 //     dirty      written sets it; begin_clean ends it
-//     aged       marks a page that is dirty: age sets it; what ends dirty ends it too, and so does move_to
-//     io         begin_clean (dirty, not exclusive) sets it, and adds a reader, who copies the page; cleaned ends it, or clean_failed,
+//     aged       marks a dirty page: age sets it; whatever ends dirty ends it, too, and so does move_to
+//     io         begin_clean (dirty, not exclusive) sets it, and adds a reader, which copies the page; cleaned ends it, or clean_failed,
 //                which sets dirty again
 //
 //   word   bits 0-25 readers, 26 exclusive, 27 resident, 28 loading, 29 dirty, 30 io, 31 aged, 32-63 frame, 0: none
@@ -22,11 +22,11 @@
 //  2 a page leaves only when it is clean, is not being cleaned, and nobody holds it
 //  3 at most one Io is under way for a page: it is loading, or has io
 //  4 a call that looks for a page may add a reader to any way, or exclude others from its page, for a moment, until it sees that the way
-//    holds another page. So edges that need a way without readers are compare-and-swaps, or are taken by a holder of exclusive that has
-//    seen the last reader go; all other edges leave the count of readers as it is
+//    holds another page. So edges that need a way without readers are compare-and-swaps, or are taken by a holder of exclusive after the last
+//    reader is gone; all other edges leave the count of readers unchanged
 //
-// Order: all edges are acquire and release, so that whoever takes an edge sees the bytes of the page as they were at all earlier ones. They
-// are sequentially consistent, too, which the waiting of PageSet needs (PageSet::changed).
+// Order: all edges are acquire and release, so that whoever takes an edge sees the page's bytes as they were at all earlier ones. They are
+// also sequentially consistent, which waiting on a PageSet needs (PageSet::changed).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -35,7 +35,7 @@
 
 namespace pagecache {
 
-// A page of a file: the file's number, from 1 on, above 48 bits of the page's.
+// A page of a file: the file's number, from 1 on, above 48 bits for the page's.
 enum class PageKey : uint64_t { kNone = 0 };
 
 class Way {
@@ -50,7 +50,7 @@ class Way {
   bool is_exclusive() const { return (get() & kExclusive) != 0; }
   bool is_dirty() const { return (get() & kDirty) != 0; }
   bool is_io() const { return (get() & kIo) != 0; }
-  // Dirty, or being cleaned, by one look: a cleaning that fails changes the one into the other in between two.
+  // Dirty or being cleaned, by a single load: between two loads, a failing cleaning could change one into the other.
   bool is_unsaved() const { return (get() & (kDirty | kIo)) != 0; }
   bool has_readers() const { return (get() & kReaders) != 0; }
   // Does the page have to stay in this way?
@@ -61,11 +61,11 @@ class Way {
   class Look {
    public:
     bool has_frame() const { return (word_ & kFrame) != 0; }
-    // Has it a frame, and no page?
+    // Does it have a frame but no page?
     bool is_free() const { return (word_ & (kResident | kLoading)) == 0 && has_frame(); }
     // Could its page leave?
     bool is_evictable() const { return (word_ & ~kFrame) == kResident; }
-    // The same, once it has been cleaned?
+    // Could its page leave once it has been cleaned?
     bool is_cleanable() const { return (word_ & ~(kFrame | kAged)) == (kResident | kDirty); }
     bool is_io() const { return (word_ & kIo) != 0; }
 
@@ -82,11 +82,11 @@ class Way {
   void give_frame(uint32_t frame) { word_.fetch_add(uint64_t{frame} << kFrameShift); }
   // REQUIRES: FREE.
   uint32_t take_frame() { return static_cast<uint32_t>(word_.fetch_and(~kFrame) >> kFrameShift); }
-  // Gives the way another frame, which holds the same bytes if there is a page. REQUIRES: FREE; or the caller excludes others, and has
-  // since seen neither a reader nor io.
+  // Gives the way another frame, which holds the same bytes if there is a page. REQUIRES: FREE; or the caller excludes others, and has since
+  // seen that there is neither a reader nor io.
   void replace_frame(uint32_t other) { word_.fetch_add((uint64_t{other} - frame()) << kFrameShift); }
   // Moves the page with its frame and its dirty mark; nobody is excluded from it afterwards. REQUIRES: the caller excludes others, and has
-  // since seen neither a reader nor io; the other way has no frame; the locks of both sets.
+  // since seen that there is neither a reader nor io; the other way has no frame; the locks of both sets.
   void move_to(Way& other) {
     const uint64_t key = key_.load(std::memory_order_relaxed);
     const uint64_t word = word_.fetch_and(kReaders);
@@ -101,7 +101,7 @@ class Way {
     const uint64_t before = word_.fetch_or(kLoading);
     CHECK_EQ(before & (kResident | kLoading | kDirty | kIo), 0u);
   }
-  // False, and nothing is changed: somebody holds the page, or it is not clean.
+  // False if somebody holds the page, or it is not clean: nothing is changed then.
   bool evict() {
     uint64_t clean = (get() & kFrame) | kResident;
     if (!word_.compare_exchange_strong(clean, clean & kFrame)) return false;
@@ -112,7 +112,7 @@ class Way {
     key_.store(0, std::memory_order_relaxed);
     CHECK((word_.fetch_and(~kLoading) & kLoading) != 0);
   }
-  // True: the caller is a reader now, and is to copy the page. False: it is not dirty, is exclusive, or an Io is under way.
+  // True: the caller is now a reader, and must copy the page. False: it is not dirty, is exclusive, or an Io is under way.
   bool begin_clean() {
     for (uint64_t word = get(); (word & (kDirty | kExclusive | kIo)) == kDirty;) {
       DCHECK((word & kReaders) != kReaders);
@@ -120,15 +120,15 @@ class Way {
     }
     return false;
   }
-  // Marks the page if it is dirty. Returns whether it is dirty and was marked before.
+  // Marks the page if it is dirty. Returns whether it is dirty and was already marked.
   bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }
 
-  // --- by anybody ---
+  // --- by any thread ---
 
-  // The caller, who has claimed the way, has filled its frame. From now on it is a reader, or excludes all others.
+  // To be called by the call that has claimed the way and filled its frame. From then on it is a reader, or excludes all others.
   void loaded() { word_.fetch_add(kResident - kLoading + 1); }
   void loaded_for_write() { word_.fetch_add(kResident + kExclusive - kLoading); }
-  // If this page is here, and is not exclusive, the caller is a reader from now on.
+  // If this page is here and not exclusive, the caller becomes a reader.
   bool try_share(PageKey key) {
     const uint64_t before = word_.fetch_add(1);
     DCHECK((before & kReaders) != kReaders);
@@ -140,7 +140,7 @@ class Way {
     const uint64_t before = word_.fetch_sub(1);
     DCHECK((before & kReaders) != 0);
   }
-  // If this page is here, and is not exclusive, it is exclusive from now on: for the caller, once the last reader has gone.
+  // If this page is here and not exclusive, it becomes exclusive: for the caller, once the last reader is gone.
   bool try_exclude(PageKey key) {
     for (uint64_t word = get(); (word & (kResident | kExclusive)) == kResident;) {
       if (!word_.compare_exchange_weak(word, word | kExclusive)) continue;
@@ -160,7 +160,7 @@ class Way {
     return (word & kDirty) == 0;
   }
   void cleaned() { CHECK((word_.fetch_and(~kIo) & kIo) != 0); }
-  // Makes the page dirty again. Returns whether it was clean: nobody has written to it since begin_clean().
+  // Makes the page dirty again. Returns whether it was clean, so that nobody has written to it since begin_clean().
   bool clean_failed() {
     uint64_t word = get();
     while (!word_.compare_exchange_weak(word, (word | kDirty) & ~kIo)) {
