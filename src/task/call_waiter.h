@@ -1,7 +1,7 @@
 // CallWaiter: how a call waits for another one, whether its caller is a task or a thread; and CallWaiters, a list of them.
 //
-// Whoever waits appends its CallWaiter to a list, with the list's lock, gives the lock back and calls wait(). Whoever makes happen what it
-// waits for takes it out, with the lock, and calls wake(), once; from then on the CallWaiter may be gone.
+// The waiting call appends its CallWaiter to a list, with the list's lock, releases the lock and calls wait(). The call that brings about what it
+// waits for removes it from the list, with the lock, and calls wake(), once; after that the CallWaiter may be gone.
 #pragma once
 #include "base/check.h"
 #include "sys/lock.h"
@@ -12,7 +12,7 @@ namespace task {
 
 class CallWaiter : public Waiting {
  public:
-  // `what` is waited for, as the dump of all tasks says; a text that stays.
+  // `what`: what is waited for, for the dump of all tasks; must outlive this.
   explicit CallWaiter(const char* what) : task_(in_task() ? &self() : nullptr), what_(what) {}
 
   // Returns when it has been woken. REQUIRES: it is in a list; no lock is held.
@@ -24,7 +24,7 @@ class CallWaiter : public Waiting {
     // Pairs with the release in wake().
     while (woken_.load(std::memory_order_acquire) == 0) sys::futex_wait(woken_, 0);
   }
-  // The same with a deadline of the monotonic clock. False: that came first, and abandon() has taken this out of its list.
+  // The same with a deadline of the monotonic clock. False: the deadline came first, and abandon() has removed this from its list.
   bool wait_until(uint64_t deadline_ns) {
     if (task_ != nullptr)
       return block(*this, {.deadline_ns = deadline_ns, .cancellable = false}) == Woken::kNotified;
@@ -42,12 +42,12 @@ class CallWaiter : public Waiting {
       return;
     }
     woken_.store(1, std::memory_order_release);
-    // By now somebody else may use the address; a futex may be woken for nothing.
+    // By now the address may be in use for something else; spurious wakeups of a futex are harmless.
     sys::futex_wake(woken_, 1);
   }
 
   const char* what() const final { return what_; }
-  // For wait_until(): takes this out of its list, with the list's lock. False: somebody else has taken it out, and will wake it.
+  // For wait_until(): removes this from its list, with the list's lock. False: somebody else has removed it, and will wake it.
   bool abandon() override { return false; }
 
  protected:
@@ -72,7 +72,7 @@ class CallWaiters {
     (first_ == nullptr ? first_ : last_->next_) = &waiter;
     last_ = &waiter;
   }
-  // Moves all of another list behind those of this one.
+  // Moves all of another list to the end of this one.
   void append_all(CallWaiters& others) {
     if (others.empty()) return;
     (first_ == nullptr ? first_ : last_->next_) = others.first_;
@@ -88,7 +88,7 @@ class CallWaiters {
     first.is_listed_ = false;
     return first;
   }
-  // Empties the list, so that its waiters can be woken without the lock. They cannot be abandoned any more.
+  // Empties the list and returns its waiters, so that they can be woken without the lock. They cannot be abandoned any more.
   CallWaiters take_all() {
     CallWaiters all = *this;
     first_ = nullptr;

@@ -28,7 +28,7 @@ TEST(CallWaitersTest, RemovesFromAnywhere) {
     EXPECT_TRUE(list.remove(*all[removed - 1]));
     EXPECT_FALSE(list.remove(*all[removed - 1]));
     EXPECT_FALSE(list.remove(four));
-    // The end is where it was.
+    // The list's end is still right.
     list.append(four);
     std::vector<int> expected = {1, 2, 3, 4};
     std::erase(expected, removed);
@@ -46,7 +46,7 @@ TEST(CallWaitersTest, ALastOneThatIsRemovedLeavesAnEmptyList) {
   EXPECT_EQ(take_all_of(list), std::vector{2});
 }
 
-// One that takes itself out when the time has come, as a caller would.
+// A waiter that removes itself from the list at its deadline, as callers' waiters do.
 struct Limited final : CallWaiter {
   explicit Limited(CallWaiters& list) : CallWaiter("a test"), list(list) { list.append(*this); }
   bool abandon() override {

@@ -15,9 +15,9 @@ namespace task {
 class Channel {
  public:
   // For the calling thread; or, called in a task, for the tasks of its worker, whose Ios go to the device up to `depth` at a time. If the
-  // worker has no room for one more poller, its calls block the thread. Errors: EMFILE, ENOMEM.
+  // worker has no room for another poller, calls block the thread. Errors: EMFILE, ENOMEM.
   base::Expected<void> open(storage::Device& device, size_t depth);
-  // For threads, one at a time, whoever opens it: calls block the thread, also if a task makes them. The Ios of a batch go to the device up
+  // For threads, one at a time, whoever opens it: calls block the thread, even if a task makes them. The Ios of a batch go to the device up
   // to `batch_depth` at a time. Errors: EMFILE, ENOMEM.
   static constexpr size_t kBatchDepth = 64;
   base::Expected<void> open_for_threads(storage::Device& device, size_t batch_depth = kBatchDepth);
@@ -32,16 +32,16 @@ class Channel {
 
   // Returns when the Io has ended; the Io says how.
   void run(storage::Io& io);
-  // Has several Ios in flight together, and returns when all have ended. REQUIRES: none of their writes overlaps with another Io. The first
-  // such call of a thread opens a queue for batches; if there is none to be had (EMFILE, ENOMEM), the Ios run one after the other.
+  // Has several Ios in flight together, and returns when all have ended. REQUIRES: none of their writes overlaps another Io. The first such
+  // call of a thread opens a queue for batches; if none can be had (EMFILE, ENOMEM), the Ios run one after the other.
   void run(std::span<storage::Io* const> batch);
-  // Does a batch cost no more than its Ios one after the other? A thread's batch may go by helper threads.
+  // Does a batch cost no more than its Ios one after the other? A thread's batch may go through helper threads.
   bool overlaps() const { return is_of_tasks_; }
 
  private:
   storage::Queue* queue_ = nullptr;        // for threads
   storage::Queue* batch_queue_ = nullptr;  // for threads' batches, from the first one on
-  IoQueue tasks_queue_;                    // used instead, if
+  IoQueue tasks_queue_;                    // used instead if is_of_tasks_
   size_t batch_depth_ = kBatchDepth;
   bool is_of_tasks_ = false;
 };

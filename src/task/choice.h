@@ -1,6 +1,6 @@
 // Choice points, where a deterministic test decides what happens next (simulation.h): steps between workers, locks, the clock, a turn
-// without work. In the product a choice point is nothing, and the others are what they are called. The tests' library is the same sources,
-// built with SPILLWAY_SIMULATED.
+// without work. In the product a choice point does nothing, and the locks and the clock are real ones. The tests' library has the same
+// sources, built with SPILLWAY_SIMULATED.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace task {
 
 // Between two steps of a protocol between workers: another worker may run before this returns.
 void choice_point();
-// One of `count` things, by the seed.
+// Chooses one of `count` things, by the seed.
 uint32_t choose(uint32_t count);
 // The simulated clock.
 uint64_t now_ns();
-// Called in a turn that found nothing to do.
+// Called in a turn that has found nothing to do.
 inline void relax() {}
 inline constexpr base::Idle::Pace kPace = {0, 8};
 
-// A lock of simulated workers: one that finds it held lets others run.
+// A lock for simulated workers: a worker that finds it held lets others run.
 class InterLock {
  public:
   void lock() {
@@ -53,19 +53,19 @@ using InterLock = sys::Mutex;
 
 #endif
 
-// For what one worker alone uses. No task is suspended while it holds this or an InterLock, so it need not do anything.
+// For data that only one worker uses. No task is suspended while it holds this or an InterLock, so it need not do anything.
 class IntraLock {
  public:
   void lock() {}
   void unlock() {}
 };
 
-// A word that tasks of any worker change, each time in one step. Whoever sees a change sees what was written before it.
+// A word that tasks of any worker change atomically. Whoever sees a change also sees what was written before it.
 class InterWord {
  public:
   uintptr_t get() const { return word_.load(std::memory_order_relaxed); }
   void set(uintptr_t value) { word_.store(value, std::memory_order_release); }
-  // False: the word is not `expected`, and stays as it is.
+  // False: the word is not `expected`, and is unchanged.
   bool replace(uintptr_t expected, uintptr_t value) {
     return word_.compare_exchange_strong(expected, value, std::memory_order_acq_rel,
                                          std::memory_order_relaxed);

@@ -37,7 +37,7 @@ TEST(FlushGroup, WhoComesDuringAFlushSharesTheNext) {
   device.wait_until_begun(1);
   std::vector<std::thread> late;
   for (int i = 0; i < 5; ++i) late.emplace_back(flush_one);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until they wait, or nearly
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until they wait, or almost
   EXPECT_EQ(device.begun_count(), 1) << "one at a time";
   device.allow(1);
   first.join();
@@ -54,7 +54,7 @@ TEST(FlushGroup, WhoComesDuringAFlushSharesTheNext) {
 
 TEST(FlushGroup, AFlushIsForAllThatWaitForIt) {
   bool is_shared = false;
-  // Until two have waited at the same time, which a busy machine may put off.
+  // Until two calls have waited at the same time, which on a busy machine may take several attempts.
   for (int tries = 0; tries < 100 && !is_shared; ++tries) {
     storage::SlowDevice device;
     FlushGroup group;
@@ -73,7 +73,7 @@ TEST(FlushGroup, AFlushIsForAllThatWaitForIt) {
   EXPECT_TRUE(is_shared);
 }
 
-// What it has lost nobody knows: it may be what another call wrote meanwhile, and the next flush would say nothing of it.
+// What a failed flush has lost is unknown: it may be what another call wrote meanwhile, and the next flush would not report it.
 TEST(FlushGroup, NoneSucceedsAfterOneThatFailed) {
   storage::SlowDevice device;
   FlushGroup group;
@@ -81,7 +81,7 @@ TEST(FlushGroup, NoneSucceedsAfterOneThatFailed) {
   std::thread first(fail);
   device.wait_until_begun(1);
   std::thread late(fail);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits, or nearly
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits, or almost
   device.allow(1, EIO);
   first.join();
   device.allow(100);

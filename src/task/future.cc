@@ -12,7 +12,7 @@ void Future::fulfil(uint64_t value) {
     CHECK(!fulfilled_);
     fulfilled_ = true;
     value_ = value;
-    // Not queued any more, so that nobody abandons them: they stay where they are until they are woken.
+    // Not queued any more, so that nobody abandons them: they exist until they are woken.
     while (!waiters_.empty()) {
       Waiter& waiter = waiters_.take_first();
       waiters.append(waiter);
@@ -22,7 +22,7 @@ void Future::fulfil(uint64_t value) {
     for (Link* link = links; link != nullptr; link = link->next) link->is_listed = false;
     links_ = nullptr;
   }
-  // By now whoever has seen that it is fulfilled may have ended this object.
+  // By now a thread that has seen that it is fulfilled may have destroyed this object.
   choice_point();
   while (!waiters.empty()) wake(*waiters.take_first().task);
   while (links != nullptr) {
@@ -64,7 +64,7 @@ void WaitSet::add(Future& future, Future::Link& link) {
   arrive(link);
 }
 
-// Step 2. The set may be gone as soon as its lock is given back.
+// Step 2. The set may be gone as soon as its lock is released.
 void WaitSet::arrive(Future::Link& link) {
   Task* woken = nullptr;
   {
@@ -122,7 +122,7 @@ void WaitSet::clear() {
     link->is_listed = false;
     --count_;
   }
-  // Step 4: those that were taken off and are on their way.
+  // Step 4: waits for links that fulfil() has removed and not yet put into the ready list.
   for (;;) {
     lock_.lock();
     if (arrived_count_ == count_) break;

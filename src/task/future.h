@@ -1,17 +1,17 @@
-// Future: something that happens once, and brings a value. WaitSet: several futures, of which a task waits for the first that is fulfilled.
+// Future: an event that happens once, and has a value. WaitSet: several futures; a task waits for whichever is fulfilled first.
 //
 // Protocol of a WaitSet
-//  1 add() puts a Link into the future's list, with the future's lock; if the future is fulfilled already, the link goes to the set's ready
+//  1 add() puts a Link into the future's list, with the future's lock; if the future is already fulfilled, the link goes into the set's ready
 //    list instead
-//  2 fulfil() takes all links off the future's list, and puts each into its set's ready list, with the set's lock. If the set's task waits,
-//    whoever puts in the first link takes the task out of the set and wakes it
+//  2 fulfil() removes all links from the future's list, and puts each into its set's ready list, with the set's lock. If the set's task
+//    waits, whoever puts in the first link takes the task out of the set and wakes it
 //  3 wait() takes the first ready link, or blocks
-//  4 clear() takes the set's links off the futures that are not fulfilled, each with the future's lock. Links that fulfil() has taken off,
-//    and not yet put into the ready list, are waited for: arrived_count_ is then less than count_
+//  4 clear() removes the set's links from the futures that are not fulfilled, each with the future's lock. It waits for links that fulfil()
+//    has removed but not yet put into the ready list: arrived_count_ is less than count_ until then
 //
 // Lock order: a future's, then a set's.
-// Thread contract: any thread may fulfil a future; a set is used by one task. A Future outlives all that wait for it, and all sets that it
-// is in.
+// Thread contract: any thread may fulfil a future; a set is used by one task. A Future outlives all tasks that wait for it, and all sets
+// that it is in.
 #pragma once
 #include <cstdint>
 
@@ -23,7 +23,7 @@ class WaitSet;
 
 class Future {
  public:
-  // What puts a future into a set. The set's owner keeps it until the set has ended or is cleared.
+  // The membership of a future in a set. The set's owner keeps it until the set is destroyed or cleared.
   struct Link {
     Future* future = nullptr;
     WaitSet* set = nullptr;
@@ -33,13 +33,13 @@ class Future {
     bool is_listed = false;  // in the future's list
   };
 
-  // Sets the value and wakes all that wait. Any thread. REQUIRES: it is called once.
+  // Sets the value and wakes all waiting tasks. Any thread. REQUIRES: it is called once.
   void fulfil(uint64_t value = 0);
   bool is_fulfilled();  // any thread
   // REQUIRES: it is fulfilled.
   uint64_t value() const { return value_; }
 
-  // By tasks. kNotified: it is fulfilled.
+  // Called by tasks. kNotified: it is fulfilled.
   Woken wait(const Limit& limit = {});
 
  private:
@@ -61,10 +61,10 @@ class WaitSet final : public Waiting {
 
   // REQUIRES: the link is in no set.
   void add(Future& future, Future::Link& link);
-  // The set's futures, each once, in the order in which they are fulfilled. Null: the wait has ended otherwise, and `woken` says how; or
-  // all have been returned.
+  // Returns the set's futures, each once, in the order in which they are fulfilled. Null: the wait has ended otherwise, and `woken` says how;
+  // or all have been returned.
   Future* wait(const Limit& limit = {}, Woken* woken = nullptr);
-  // Takes all links out, which may be used again. May wait for a moment.
+  // Removes all links, which may then be used again. May wait for a moment.
   void clear();
 
  private:

@@ -10,12 +10,12 @@ namespace task {
 namespace {
 
 constexpr size_t kBatch = 64;
-// Counted for each Io at least: the call itself costs about as much as a copy of so many.
+// The least that counts for an Io: the call itself costs about as much as copying so many bytes.
 constexpr uint64_t kMinBytes = 4096;
-// Some 8 us: with 64 tasks at work each waits half a millisecond for its next turn.
+// Some 8 us: with 64 busy tasks, each waits half a millisecond for its next turn.
 constexpr uint64_t kTurnBytes = 16 << 10;
 
-// A task that waits for Ios, and their `owner` meanwhile.
+// The wait of a task for its Ios, whose `owner` it is meanwhile.
 class IoWait final : public Waiting {
  public:
   IoWait(Task& task, size_t count) : task_(task), left_count_(count) {}
@@ -80,7 +80,7 @@ void IoQueue::run(std::span<storage::Io* const> batch) {
   static_cast<void>(block(wait, {.cancellable = false}));
 }
 
-// Joins the write `next` to `first`, which may be a joined write already, or becomes one. False: they cannot be joined.
+// Joins the write `next` to `first`, which is a joined write already, or becomes one. False: they cannot be joined.
 bool IoQueue::join(storage::Io*& first, storage::Io& next) {
   if (next.operation != storage::Operation::kWrite ||
       next.offset_bytes != first->offset_bytes + first->length_bytes ||
@@ -153,7 +153,7 @@ size_t IoQueue::poll() {
 }
 
 base::Quiet IoQueue::quiet() {
-  // Before it asks the device, which is a system call.
+  // Checked before asking the device, which is a system call.
   if (!has_waiting() && queue_->in_flight_count() == 0)
     return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_};
   base::Quiet quiet = queue_->quiet();

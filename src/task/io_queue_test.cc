@@ -95,7 +95,7 @@ TEST_P(IoQueueTest, ATaskWaitsForManyIosTogether) {
   run([&] {
     IoQueue queue;
     ASSERT_TRUE(queue.open(*device, 8));
-    constexpr size_t kCount = 20;  // more than it takes at a time
+    constexpr size_t kCount = 20;  // more than the queue takes at a time
     std::vector<AlignedBlock> blocks(kCount), read(kCount);
     const auto all = [&](storage::Operation operation, std::vector<AlignedBlock>& memory) {
       std::vector<std::unique_ptr<storage::PieceIo>> ios;
@@ -116,7 +116,7 @@ TEST_P(IoQueueTest, ATaskWaitsForManyIosTogether) {
   });
 }
 
-// What a device has told of is over, also if nobody has taken note of all of it.
+// After Ios have ended the worker sleeps, even if not every notification of the device has been consumed.
 TEST_P(IoQueueTest, ItsWorkerSleepsAfterwards) {
   open(GetParam());
   const auto cpu_ns = [] {
@@ -138,7 +138,7 @@ TEST_P(IoQueueTest, ItsWorkerSleepsAfterwards) {
       const uint64_t before_ns = cpu_ns(), switches = sys::voluntary_switches();
       sleep_until(now_ns() + kSleepNs);
       EXPECT_GT(sys::voluntary_switches(), switches);
-      // Of this thread alone: whoever shares the machine adds nothing to it.
+      // CPU time of this thread only, so that other load on the machine does not count.
       EXPECT_LT(cpu_ns() - before_ns, kSleepNs / 4);
     }
     queue.close();
@@ -162,7 +162,7 @@ TEST_F(IoQueueTest, ErrorsReachTheTask) {
   });
 }
 
-// One Io is for writes of a turn that lie behind each other, and how it ends is each one's own.
+// Adjacent writes of one turn share one Io, but each gets its own result.
 TEST_F(IoQueueTest, WritesBehindEachOtherAreJoined) {
   const auto write_all = [&](const char* kind, std::vector<uint64_t> places) {
     open(kind);
@@ -199,11 +199,11 @@ TEST_F(IoQueueTest, WritesBehindEachOtherAreJoined) {
   using Errors = std::vector<int>;
   EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {0, 1, 2, 10, 11, 7}).first, Errors(6))
       << "the second is that of 10 and 11, which are written once more";
-  // Not what lies before, or over the same place.
+  // Writes that precede others, or overlap them, are not joined.
   EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {5, 4, 6}).first, Errors({0, EIO, 0}));
   const std::vector<uint64_t> sizes = write_all("fault:write_short=@1:[memory:64M]", {0, 1, 2, 3}).second;
   EXPECT_EQ(sizes, std::vector<uint64_t>(4, kBlock));
-  // More than are joined, and more at a time than there is room for.
+  // More writes than can be joined, and more at a time than there is room for.
   std::vector<uint64_t> many;
   for (uint64_t i = 0; i < 60; ++i) many.push_back(i < 40 ? i : i * 3);
   EXPECT_EQ(write_all("uring:DIR", many).first, Errors(many.size()));
@@ -235,7 +235,7 @@ TEST_F(IoQueueTest, APlaceThatIsNotWrittenToIsOneTasksTrouble) {
   for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(errors[i], i == kBad ? EIO : 0) << i;
 }
 
-// Of memory there is nothing to wait for: a task does many reads in one turn, and others have theirs all the same.
+// With memory there is nothing to wait for: a task does many reads in one turn, but others still get their turns.
 TEST_P(IoQueueTest, OthersHaveTheirTurns) {
   open(GetParam());
   run([&] {

@@ -94,7 +94,7 @@ void Lanes::run_lane(void* argument) {
     else
       result = std::unexpected(task.error());
   }
-  const uint32_t count = lane.task_count;  // close() reads it from when the lane has opened
+  const uint32_t count = lane.task_count;  // read here, since close() may use it once the lane has opened
   lanes.opened(result);
   for (uint32_t i = 0; i < count; ++i) static_cast<void>(join(*lane.tasks[i]));
   lanes.user_->close_lane(index);

@@ -1,11 +1,11 @@
-// Lanes: threads that carry out work for others, each of them many pieces at a time, by tasks. (uDepot, section 3)
+// Lanes: threads that carry out work for others, many pieces at a time each, by tasks. (uDepot, section 3)
 //
 //   give ──► a lane's list ──► one of the lane's tasks: LaneUser::perform()
 //
 // Invariants
 //  1 a lane is one worker of a scheduler that all lanes share
 //  2 the tasks of a lane take pieces of work in the order in which the lane was given them
-//  3 each permit of a lane's semaphore is a piece of work in its list; when the lane is being closed, a task that is to end
+//  3 each permit of a lane's semaphore stands for a piece of work in its list; while the lane is being closed, for a task that is to end
 #pragma once
 #include "sys/latch.h"
 #include "sys/threads.h"
@@ -14,7 +14,7 @@
 
 namespace task {
 
-// A piece of work, to be derived from: what lists need of it. It is in one list at a time.
+// The base class of a piece of work: what lists need. It is in at most one list at a time.
 struct Work {
   Work* next_work = nullptr;
 };
@@ -53,14 +53,14 @@ class WorkList {
   uint32_t count_ = 0;
 };
 
-// What lanes do. All is called by tasks of the lane, on its thread.
+// What lanes do. All functions are called by tasks of the lane, on its thread.
 class LaneUser {
  public:
   // Called first. After an error close_lane() is not called.
   virtual base::Expected<void> open_lane(uint32_t lane) = 0;
   // Carries the work out. May block the task. The lane does not touch the work afterwards, so it may be gone.
   virtual void perform(uint32_t lane, Work& work) = 0;
-  // Called when all tasks that perform work have ended.
+  // Called after all tasks that perform work have ended.
   virtual void close_lane(uint32_t lane) = 0;
 
  protected:
@@ -78,7 +78,7 @@ class Lanes {
  public:
   // Returns when all lanes are open, or, with an error, when none is. Errors: those of Scheduler::open and of `user`; EAGAIN, ENOMEM.
   base::Expected<void> open(const LanesParameters& parameters, LaneUser& user);
-  // Blocks until the threads have ended. REQUIRES: everything that lanes were given has been carried out.
+  // Blocks until the threads have ended. REQUIRES: all work that was given to lanes has been carried out.
   void close();
   uint32_t count() const { return lane_count_; }
 
@@ -86,7 +86,7 @@ class Lanes {
   void give(uint32_t lane, Work& work);
   // Gives all of the list, in its order; the list is empty afterwards.
   void give(uint32_t lane, WorkList& works);
-  // Asked by a lane's own tasks: is there work in the lane's list that a task will take as soon as it runs?
+  // For the lane's own tasks: is there work in the lane's list that a task will take as soon as it runs?
   bool is_to_begin(uint32_t lane);
 
  private:
@@ -95,19 +95,19 @@ class Lanes {
     InterSemaphore waiting{0};
     sys::Mutex lock;  // of the list
     WorkList works;
-    Task** tasks = nullptr;  // that take work
+    Task** tasks = nullptr;  // those that take work
     uint32_t task_count = 0;
-    uint32_t busy_count = 0;  // how many of them carry some out
+    uint32_t busy_count = 0;  // how many of them are carrying out work
   };
 
   static void run_thread(void* self);
   static void run_main(void* self);
   static void run_lane(void* lane);
   static void run_task(void* lane);
-  // For the lanes, and for the pointers to their tasks.
+  // Of the lanes, and of the pointers to their tasks.
   size_t memory_bytes() const { return lane_count_ * (sizeof(Lane) + tasks_each_ * sizeof(Task*)); }
   uint32_t index_of(const Lane& lane) const { return static_cast<uint32_t>(&lane - lanes_); }
-  // Called once for each lane: whether it has opened.
+  // Called once for each lane, with the result of opening it.
   void opened(const base::Expected<void>& result);
   void free_lanes();
 
@@ -119,7 +119,7 @@ class Lanes {
   sys::Thread thread_;  // the first worker's
   sys::Latch* opening_ = nullptr;
   sys::Mutex opening_lock_;
-  base::Expected<void> opened_;  // the first error of a lane; with opening_lock_
+  base::Expected<void> opened_;  // the first error of a lane; guarded by opening_lock_
 };
 
 }  // namespace task

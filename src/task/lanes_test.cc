@@ -1,4 +1,4 @@
-// Lanes: all that they are given is done once, in its order, and on the thread of its lane; opening that fails ends all.
+// Lanes: all work is done once, in order, and on the thread of its lane; if opening one lane fails, all end.
 #include "task/lanes.h"
 
 #include <thread>
@@ -16,7 +16,7 @@ struct Numbered : Work {
   sys::Latch* done = nullptr;
 };
 
-// Writes down what each lane has done.
+// Records what each lane has done.
 class Recorder final : public LaneUser {
  public:
   base::Expected<void> open_lane(uint32_t lane) override {
@@ -29,7 +29,7 @@ class Recorder final : public LaneUser {
     auto& numbered = static_cast<Numbered&>(work);
     EXPECT_EQ(std::this_thread::get_id(), threads[lane]);
     numbers[lane].push_back(numbered.number);
-    if (numbered.number % 3 == 0) yield();  // others are carried out meanwhile
+    if (numbered.number % 3 == 0) yield();  // other work is carried out meanwhile
     numbered.done->count_down();
   }
   void close_lane(uint32_t lane) override {
@@ -59,7 +59,7 @@ TEST(LanesTest, DoWhatTheyAreGivenInItsOrder) {
   for (uint32_t i = 0; i < kCount; ++i) {
     all[i].number = i;
     all[i].done = &done;
-    // Lane 0 has them one by one, lane 1 in lists of 10, lane 2 nothing.
+    // Lane 0 gets them one by one, lane 1 in lists of 10, lane 2 gets none.
     if (i % 2 == 0)
       lanes.give(0, all[i]);
     else
@@ -77,7 +77,7 @@ TEST(LanesTest, DoWhatTheyAreGivenInItsOrder) {
   EXPECT_TRUE(recorder.numbers[2].empty());
 }
 
-// Three pieces at a time: is there more to begin while each is carried out?
+// Three pieces of work are given together: is there more to begin while each of them is carried out?
 TEST(LanesTest, TellWhetherThereIsMoreToBegin) {
   struct Looker final : LaneUser {
     base::Expected<void> open_lane(uint32_t) override { return {}; }

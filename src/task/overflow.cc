@@ -44,7 +44,7 @@ void SignalStack::close() {
   stack_t now = {};
   sys::syscall(SYS_sigaltstack, nullptr, &now);
   const stack_t none = {.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
-  if (now.ss_sp == memory_) sys::syscall(SYS_sigaltstack, &none, nullptr);  // else it is the tasks' own
+  if (now.ss_sp == memory_) sys::syscall(SYS_sigaltstack, &none, nullptr);  // else tasks have set their own
   sys::unmap(memory_, kSignalStackBytes);
   memory_ = nullptr;
 }

@@ -112,7 +112,7 @@ base::Expected<Task*> Scheduler::spawn(const TaskParameters& parameters) {
 }
 
 void Scheduler::release(Task& task) {
-  // Acquire and release: the slot is given back after everything that others have done with the record.
+  // Acquire and release: the slot is given back only after all others' accesses to the record.
   if (task.references.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   const uint32_t slot = task.slot;
   task.state.store(State::kUnused, std::memory_order_relaxed);
@@ -125,13 +125,13 @@ void Scheduler::ended(Task& task) {
 }
 
 void Scheduler::let_go() {
-  // Release: pairs with has_ended(); what tasks did comes before the end of run().
+  // Release: pairs with has_ended(), so that what tasks did happens before the end of run().
   if (live_count_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   for (uint32_t i = 0; i < worker_count_; ++i) workers_[i].rouse();
 }
 
 base::Expected<void> Scheduler::run(const TaskParameters& parameters) {
-  live_count_.fetch_add(1, std::memory_order_relaxed);  // so that workers stay until the first task is there
+  live_count_.fetch_add(1, std::memory_order_relaxed);  // so that workers stay until the first task exists
   uint32_t started_count = 1;
   auto result = start_workers(started_count);
   if (result) {

@@ -1,11 +1,11 @@
-// Scheduler: some workers and the tasks that run on them. (uDepot, section 3)
+// Scheduler: a number of workers and the tasks that run on them. (uDepot, section 3)
 //
 //   Scheduler scheduler;
 //   scheduler.open({.worker_count = 2});
 //   scheduler.run({.name = "main", .entry = entry, .argument = argument});     returns when all tasks have ended
 //   scheduler.close();
 //
-// Memory: a task that does little takes one OS page, which its record is a part of, and its share of page tables.
+// Memory: a task that does little takes one OS page, which also contains its record, and its share of page tables.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace task {
 struct SchedulerParameters {
   uint32_t worker_count = 1;  // the first is the thread that calls run
   size_t stack_bytes = 64 << 10;
-  // Below each stack; a frame that is larger may step over the guard.
+  // Below each stack; a stack frame larger than the guard may step over it.
   size_t guard_bytes = base::kOsPageBytes;
   bool pinned = false;  // each worker but the first stays on a CPU of its own
   // Called for each worker, on its thread: before its first task, and after all tasks of all workers have ended.
@@ -49,13 +49,13 @@ class Scheduler {
   void close();
 
   // Runs the task and all that it spawns, and returns when all have ended; the calling thread is worker 0 meanwhile. Errors: those of
-  // spawn, and EAGAIN when threads cannot be started; then nothing has run.
+  // spawn, and EAGAIN if threads cannot be started; nothing has run then.
   base::Expected<void> run(const TaskParameters& parameters);
 
-  // A new task, which is runnable, with one reference for the caller, which join() or detach() gives up. Called by tasks; a thread that
-  // runs none has to name a worker. Errors: ENOMEM, EAGAIN.
+  // Creates a runnable task, with one reference for the caller, which join() or detach() gives up. Called by tasks; a thread that runs none
+  // has to name a worker. Errors: ENOMEM, EAGAIN.
   base::Expected<Task*> spawn(const TaskParameters& parameters);
-  // Gives a reference up; the task goes on.
+  // Gives up a reference; the task continues.
   void release(Task& task);
 
   Worker& worker(uint32_t index) { return workers_[index]; }
@@ -63,21 +63,21 @@ class Scheduler {
   const StackPool& stacks() const { return stacks_; }
   bool has_ended() const { return live_count_.load(std::memory_order_acquire) == 0; }
 
-  // Calls f for every task. Tasks go on meanwhile, so what f sees may be a moment old.
+  // Calls f for every task. Tasks run on meanwhile, so what f sees may be outdated.
   void for_each_task(void (*f)(void* context, const Task& task), void* context);
   // One line for each task to standard error: its name, its worker, its state, and what it waits for.
   void dump();
 
-  // The record of the task that has the slot, or had it last. Async-signal-safe.
+  // The record of the task that has the slot or had it last. Async-signal-safe.
   const Task& task_of(uint32_t slot) const { return *record_of(slot); }
 
-  // For workers: the task has ended, and nobody runs on its stack any more.
+  // For workers: the task has ended, and nothing runs on its stack any more.
   void ended(Task& task);
-  // For workers, on the task's stack: if the task has used more of it than there is, ends the process with a line that names the task.
+  // For workers, on the task's stack: if the task has overflowed it, ends the process with a line that names the task.
   void check_stack(const Task& task) {
     if (__builtin_expect(!is_on_its_stack(task), 0)) report_overflow(task);
   }
-  // Does the caller, whom the task runs, stand on the task's stack?
+  // Is the caller, which the task runs, on the task's stack?
   bool is_on_its_stack(const Task& task) const {
     const auto at = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
     return at - reinterpret_cast<uint64_t>(stacks_.stack_of(task.slot)) < stacks_.stack_bytes();
@@ -87,12 +87,12 @@ class Scheduler {
 
  private:
   Task* record_of(uint32_t slot) const;
-  // Starts worker 1 and those after it, on threads of their own (threads.cc) or simulated. Errors: EAGAIN; then only the first
-  // started_count workers run.
+  // Starts worker 1 and those after it, on threads of their own (threads.cc) or simulated. Errors: EAGAIN; only the first started_count
+  // workers run then.
   base::Expected<void> start_workers(uint32_t& started_count);
   void join_workers(uint32_t started_count);
   void run_worker(Worker& worker);
-  // There is one reason less for workers to go on; without any they end.
+  // Lowers live_count_; when it is 0, workers end.
   void let_go();
 
   StackPool stacks_;
@@ -103,16 +103,16 @@ class Scheduler {
   std::atomic<uint64_t> live_count_{0};
   sys::Thread* threads_ = nullptr;
   SignalStack signal_stack_;  // of the thread in run()
-  uint64_t signal_mask_ = 0;  // and its mask, which the workers' threads take
+  uint64_t signal_mask_ = 0;  // and its mask, which the workers' threads get, too
 };
 
 // --- What a running task may do ---
 
 // As Scheduler::spawn().
 base::Expected<Task*> spawn(const TaskParameters& parameters);
-// Waits until the task has ended, and gives the reference up. After kCancelled and kTimedOut it has not ended, and the reference stays.
+// Waits until the task has ended, and gives up the reference. After kCancelled and kTimedOut it has not ended, and the reference stays.
 Woken join(Task& task, const Limit& limit = {.cancellable = false});
-// Gives the reference up.
+// Gives up the reference.
 void detach(Task& task);
 // Ends the task's present or next cancellable wait with kCancelled, and all later ones. Any thread. REQUIRES: the caller has a reference.
 void cancel(Task& task);

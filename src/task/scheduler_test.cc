@@ -343,7 +343,7 @@ TEST_P(SchedulerTest, WorkersThatArePinnedStayOnACpuEach) {
   scheduler.close();
   std::vector<int> allowed;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &cpus[0])) allowed.push_back(cpu);  // of the calling thread, which is not pinned
+    if (CPU_ISSET(cpu, &cpus[0])) allowed.push_back(cpu);  // from the calling thread, which is not pinned
   for (uint32_t i = 1; i < GetParam(); ++i) {
     EXPECT_EQ(CPU_COUNT(&cpus[i]), 1);
     EXPECT_TRUE(CPU_ISSET(allowed[i % allowed.size()], &cpus[i])) << i;

@@ -15,9 +15,9 @@ constexpr uint32_t kMaxWorkers = 8;
 constexpr size_t kLoopStackBytes = 256 << 10;
 constexpr uint64_t kNsPerDecision = 20;
 
-// Where a simulated worker is when another one runs.
+// A simulated worker's state while another one runs.
 struct Player {
-  Worker* worker = nullptr;  // null: has ended, or never was
+  Worker* worker = nullptr;  // null: it has ended, or was never started
   sys::Fiber place;
   char* stack = nullptr;
   bool sleeps = false;
@@ -55,7 +55,7 @@ void go_on_with(uint32_t next) {
   Worker::set_current(play.players[play.present].worker);
 }
 
-// Another one that can go on, or the present one if it alone can; time passes when none can.
+// Picks another worker that can continue, or the present one if only it can; lets time pass while none can.
 uint32_t pick() {
   for (;;) {
     uint32_t candidates[kMaxWorkers];
@@ -149,7 +149,7 @@ base::Expected<void> Scheduler::start_workers(uint32_t& started_count) {
 }
 
 void Scheduler::join_workers(uint32_t) {
-  // The first one has ended, and waits for the others to.
+  // The first one has ended, and waits until the others have, too.
   Player& first = play.players[0];
   for (;;) {
     bool others = false;

@@ -1,13 +1,13 @@
 // Simulation: a deterministic run of a scheduler. One thread plays all workers, and a seed decides at each choice point (choice.h) which
-// worker goes on, which runnable task is next, and when time passes. Only in the tests' build of this folder.
+// worker continues, which runnable task is next, and when time passes. Only in the tests' build of this folder.
 //
 //   Simulation simulation(seed);
 //   scheduler.open({.worker_count = 3}); scheduler.run(...);
 //   simulation.decision_count()
 //
-// Time advances by a step at each decision, and jumps to the next deadline when all workers sleep. If they all sleep without one, a wake-up
-// was lost or the tasks wait for each other: the process ends with the seed and a dump of all tasks. It does not show reorderings of memory
-// by the CPU: what is done between two choice points is one step.
+// Time advances by a step at each decision, and jumps to the next deadline when all workers sleep. If they all sleep without one, a wakeup
+// was lost or the tasks wait for each other: the process ends with the seed and a dump of all tasks. Memory reorderings by the CPU are not
+// simulated: what is done between two choice points is one step.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace task {
 
 class Simulation {
  public:
-  // At one choice point in `calm`, on average, another worker goes on.
+  // At one in `calm` choice points, on average, another worker continues.
   explicit Simulation(uint64_t seed, uint32_t calm = 4);
   ~Simulation();
   Simulation(const Simulation&) = delete;

@@ -1,4 +1,4 @@
-// Random programs of tasks under the deterministic scheduler: what they share stays right, and all of them end.
+// Random programs of tasks under the deterministic scheduler: their shared data stays consistent, and all of them end.
 #include "task/simulation.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ uint64_t number_of(const char* variable, uint64_t otherwise) {
   return text == nullptr ? otherwise : strtoull(text, nullptr, 10);
 }
 
-// A program: some tasks, each of which does some random things with what they share.
+// A program: some tasks, each of which does random things with shared data.
 class Program {
  public:
   Program(Scheduler& scheduler, uint64_t seed) : scheduler_(scheduler) {
@@ -42,7 +42,7 @@ class Program {
     }
     started_.fulfil();
     for (auto& actor : actors_) {
-      // At last without a deadline: if its wake-up was lost, nothing else may end the wait.
+      // Finally without a deadline: if the wakeup was lost, nothing else may end the wait.
       if (join(*actor->task, {.deadline_ns = now_ns() + choose(100'000)}) != Woken::kNotified)
         join(*actor->task);
     }
@@ -59,7 +59,7 @@ class Program {
   struct Actor {
     Actor(Program& owner, uint32_t number) : program(owner), index(number) {}
     void run() {
-      // Cancelled waits end early, so all that follows must do without.
+      // After a cancellation all waits end early, so all that follows must work without them.
       while (program.started_.wait() == Woken::kCancelled && !program.started_.is_fulfilled()) yield();
       for (uint32_t i = 0; i < program.step_count_; ++i) program.step(*this);
       done.fulfil(index);
@@ -81,7 +81,7 @@ class Program {
       case 6: consume(); break;
       case 7: static_cast<void>(sleep_until(now_ns() + choose(2000))); break;
       case 8: spawn_and_join(); break;
-      // Of those that are not joined yet: main joins them in order.
+      // One of the tasks that are not joined yet: main joins them in order.
       case 9: cancel(*actors_[actor.index + choose(task_count_ - actor.index)]->task); break;
       case 10: hand_over(); break;
       case 11: await_flag(); break;
@@ -117,7 +117,7 @@ class Program {
     permits_.release();
   }
 
-  // Of those with a lower number, so that nobody waits in a circle.
+  // Waits for a task with a lower number, so that there are no cycles.
   void wait_for_earlier(Actor& actor) {
     if (actor.index == 0) return;
     Actor& other = *actors_[choose(actor.index)];
@@ -150,7 +150,7 @@ class Program {
     ++buffered_;
     buffer_mutex_.unlock();
     changed_.notify_one();
-    // Each item is taken by whoever put it in, at the latest.
+    // Each item is taken by the task that put it in, at the latest.
     consume();
   }
 
@@ -181,7 +181,7 @@ class Program {
     EXPECT_EQ(*count, 1u);
   }
 
-  // A future on the stack, fulfilled by another worker's task, and gone as soon as it is.
+  // A future on the stack, which another worker's task fulfils, and which is gone right afterwards.
   void hand_over() {
     Future future;
     auto task = spawn({.name = "fulfils",
@@ -201,7 +201,7 @@ class Program {
     EXPECT_EQ(future.value(), 3u);
   }
 
-  // Without a deadline: a notification that is missed leaves it waiting for ever.
+  // Without a deadline: a missed notification would leave it waiting for ever.
   void await_flag() {
     struct Flag {
       InterMutex mutex;
@@ -256,7 +256,7 @@ uint64_t simulate(uint64_t seed) {
   return simulation.decision_count();
 }
 
-// SPILLWAY_TEST_PROGRAMS=n: so many programs; SPILLWAY_TEST_SEED=s: from that one on; SPILLWAY_TEST_LENGTH=k: k times as long.
+// SPILLWAY_TEST_PROGRAMS=n: n programs; SPILLWAY_TEST_SEED=s: the first seed; SPILLWAY_TEST_LENGTH=k: k times as long.
 TEST(SimulationTest, RandomProgramsEndAndShareRightly) {
   const uint64_t first = number_of("SPILLWAY_TEST_SEED", 1), count = number_of("SPILLWAY_TEST_PROGRAMS", 500);
   uint64_t decisions = 0;

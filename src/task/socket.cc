@@ -27,7 +27,7 @@ bool Socket::Direction::abandon() {
   return true;
 }
 
-// The task waits no more, for neither.
+// The task does not wait any more, neither for this direction nor for the other.
 void Socket::Direction::leave() {
   waiting_ = nullptr;
   if (also_ == nullptr) return;
@@ -46,7 +46,7 @@ void Socket::Direction::told() {
 
 base::Expected<void> Socket::Direction::wait(const Limit& limit, Direction* other) {
   CHECK(waiting_ == nullptr);
-  // It may have been reported before the caller found nothing: then the caller finds nothing once more.
+  // The change may have been reported before the caller found nothing: then the caller will find nothing once more.
   if (!was_told_ && (other == nullptr || !other->was_told_)) {
     waiting_ = &self();
     if (other != nullptr) {
@@ -98,7 +98,7 @@ base::Expected<void> Socket::take(int descriptor) {
 
 void Socket::close() {
   if (descriptor_ < 0) return;
-  // If somebody has a duplicate of the descriptor it would stay registered.
+  // If there is a duplicate of the descriptor, it would stay registered.
   worker_->peers().remove(descriptor_, *this);
   sys::syscall(SYS_close, descriptor_);
   worker_ = nullptr;
@@ -182,7 +182,7 @@ base::Expected<void> Socket::connect(const sockaddr* address, socklen_t bytes, c
   const long result = sys::syscall(SYS_connect, descriptor_, address, bytes);
   if (result != 0 && result != -EINPROGRESS && result != -EINTR)
     return std::unexpected(error_of("connect", result));
-  // Of a socket without a peer the kernel may have reported that its peer has ended.
+  // For a socket that has no peer yet, the kernel may have reported that the peer has ended.
   has_ended_ = false;
   if (result == 0) return {};
   auto connected = retry(out_, limit, "connect", [&]() -> long {

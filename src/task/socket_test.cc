@@ -1,4 +1,4 @@
-// Tasks that talk over sockets, on one worker and between two; deadlines, cancellation, peers that go away.
+// Tasks that communicate over sockets, on one worker and between two; deadlines, cancellation, peers that disappear.
 #include "task/socket.h"
 
 #include <arpa/inet.h>
@@ -37,7 +37,7 @@ class SocketsTest : public TasksTest {
 
 TEST_F(SocketsTest, AServerAndManyClients) {
   constexpr int kClients = 50, kRounds = 20;
-  constexpr size_t kBytes = 30'000;  // more than fits on the way at once
+  constexpr size_t kBytes = 30'000;  // more than fits into the buffers at once
   sockaddr_in address;
   const int listening = listen_on_loopback(address);
   std::atomic<int> answered{0};
@@ -126,7 +126,7 @@ TEST_F(SocketsTest, WaitsEndByDeadlineAndCancel) {
     EXPECT_TRUE(other.send("x", 1));
     EXPECT_EQ(*one.receive(&byte, 1), 1u);
     EXPECT_EQ(byte, 'x');
-    // Nobody reads: the way is full, and the deadline ends that too.
+    // Nobody reads: the buffers are full, and the deadline ends that wait, too.
     const std::string much(1 << 20, 'y');
     EXPECT_EQ(other.send(much.data(), much.size(), {.deadline_ns = now_ns() + 5'000'000}).error().number,
               ETIMEDOUT);
@@ -152,7 +152,7 @@ TEST_F(SocketsTest, WhoWaitsForRoomMayHearOfInput) {
     for (const iovec& piece : left) left_bytes += piece.iov_len;
     EXPECT_EQ(sent + left_bytes, much.size());
     EXPECT_EQ(*one.send_now(left), 0u);
-    static_cast<void>(one.wait_for_room(true, kShort));  // may end for what was told before
+    static_cast<void>(one.wait_for_room(true, kShort));  // may end because of an earlier report
     EXPECT_EQ(one.wait_for_room(true, kShort).error().number, ETIMEDOUT);
     // Input.
     char byte;
@@ -174,7 +174,7 @@ TEST_F(SocketsTest, WhoWaitsForRoomMayHearOfInput) {
   });
 }
 
-// Until then the kernel reports it as one that will receive nothing more.
+// Before it is connected, the kernel reports a socket as one that will receive nothing more.
 TEST_F(SocketsTest, OneThatIsConnectedLateHasNotEnded) {
   sockaddr_in address;
   const int listening = listen_on_loopback(address);
@@ -182,9 +182,9 @@ TEST_F(SocketsTest, OneThatIsConnectedLateHasNotEnded) {
     Socket listener, client;
     ASSERT_TRUE(listener.take(listening));
     ASSERT_TRUE(client.take(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
-    sleep_until(now_ns() + 5'000'000);  // the worker is told meanwhile
+    sleep_until(now_ns() + 5'000'000);  // meanwhile the worker gets the report
     ASSERT_TRUE(client.connect(reinterpret_cast<sockaddr*>(&address), sizeof address));
-    static_cast<void>(client.wait_for_input({.within_ns = 5'000'000}));  // may end for what was told before
+    static_cast<void>(client.wait_for_input({.within_ns = 5'000'000}));  // may end because of that report
     const auto waited = client.wait_for_input({.within_ns = 5'000'000});
     ASSERT_FALSE(waited);
     EXPECT_EQ(waited.error().number, ETIMEDOUT);

@@ -46,7 +46,7 @@ base::Expected<void> StackPool::add_chunk() {
     sys::unmap(*memory, slot_bytes_ * kSlotsPerChunk);
     return std::unexpected(next.error());
   }
-  // With huge pages the first touch of one stack would take the memory of many.
+  // With large OS pages, the first touch of one stack would take the memory of many.
   sys::syscall(SYS_madvise, *memory, slot_bytes_ * kSlotsPerChunk, MADV_NOHUGEPAGE);
   chunks_[chunk_count_++] = {*memory, reinterpret_cast<uint32_t*>(*next)};
   return {};
@@ -97,7 +97,7 @@ void StackPool::give_back(uint32_t slot) {
 }
 
 uint32_t StackPool::slot_at(uint64_t address) const {
-  // Acquire: pairs with the release in take(), so that the chunks of all these slots can be seen.
+  // Acquire: pairs with the release in take(), so that the chunks of all these slots are visible.
   const uint32_t chunk_count = (slot_count() + kSlotsPerChunk - 1) / kSlotsPerChunk;
   for (uint32_t i = 0; i < chunk_count; ++i) {
     const uint64_t begin = reinterpret_cast<uint64_t>(chunks_[i].memory);

@@ -40,7 +40,7 @@ TEST(StackPoolDeathTest, NobodyTouchesWhatIsBelow) {
   EXPECT_TRUE(pool.is_guarded(first));
   EXPECT_DEATH(pool.stack_of(first)[-1] = 1, "");
   EXPECT_DEATH(pool.stack_of(second)[-base::kOsPageBytes] = 1, "");
-  // What is given back keeps its guard, also when its memory was given to the system.
+  // A stack that was given back keeps its guard, even if its memory was returned to the OS.
   std::vector<uint32_t> slots;
   for (uint32_t i = 0; i < StackPool::kMaxWarm + 10; ++i) slots.push_back(*pool.take());
   for (uint32_t slot : slots) pool.stack_of(slot)[0] = 1;
@@ -63,7 +63,7 @@ TEST(StackPoolDeathTest, AGuardIsAsLargeAsAsked) {
   EXPECT_EQ(pool.slot_at(reinterpret_cast<uint64_t>(stack) - kGuardBytes - 1), first);
   EXPECT_DEATH(stack[-1] = 1, "");
   EXPECT_DEATH(stack[-ptrdiff_t{kGuardBytes}] = 1, "");
-  stack[-ptrdiff_t{kGuardBytes} - 1] = 1;  // the other's
+  stack[-ptrdiff_t{kGuardBytes} - 1] = 1;  // belongs to the other stack
   pool.close();
 }
 

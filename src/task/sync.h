@@ -1,7 +1,7 @@
-// Mutex, Condition, Semaphore, for tasks. Each has two variants that are the same code: Intra, for tasks of one worker, has no atomic
+// Mutex, Condition, Semaphore, for tasks. Each has two variants with the same code: Intra, for tasks of one worker, has no atomic
 // operations; Inter is for tasks of any workers. (uDepot, section 3: intra- and inter-core)
 //
-// All are fair: first come, first served. A mutex or a permit is handed to the task that has waited longest, and not left to be fought for.
+// All are fair: first come, first served. A mutex or a permit is handed directly to the task that has waited longest.
 //
 // Cost without waiting: Intra a few instructions; Inter an uncontended atomic exchange for a mutex, two for a semaphore. With waiting: a
 // switch and a wake.
@@ -15,11 +15,11 @@ namespace task {
 
 // Held by one task at a time; not recursive.
 //
-// Its word is 0 while nobody holds it, and otherwise its owner, with kWaited if somebody waits, or has waited and given up.
-//  lock    1 changes 0 to the owner in one step
-//          2 if that fails, with the lock, adds kWaited: from then on the owner's unlock comes to step 4. If the word was 0 it sets the
-//            owner; else the task lists itself and waits
-//  unlock  3 changes the owner without kWaited to 0 in one step
+// Its word is 0 while nobody holds it, otherwise its owner, with kWaited if somebody waits, or has waited and given up.
+//  lock    1 changes 0 to the owner, atomically
+//          2 if that fails, with the lock, adds kWaited: from then on the owner's unlock gets to step 4. If the word was 0, sets the owner;
+//            else the task lists itself and waits
+//  unlock  3 changes the owner without kWaited to 0, atomically
 //          4 if that fails, with the lock, sets the task that has waited longest, or 0
 template <class Lock>
 class BasicMutex {
@@ -74,8 +74,7 @@ class BasicMutex {
 template <class Lock>
 class BasicCondition {
  public:
-  // Gives the mutex back, waits for a notify that comes later, and takes the mutex again, however the wait has ended. REQUIRES: the task
-  // holds the mutex.
+  // Releases the mutex, waits for a later notify, and takes the mutex again, however the wait has ended. REQUIRES: the task holds the mutex.
   Woken wait(BasicMutex<Lock>& mutex, const Limit& limit = {}) {
     lock_.lock();
     ListedWaiter<Lock> waiter(lock_, waiters_, "a condition");
@@ -85,7 +84,7 @@ class BasicCondition {
     mutex.lock();
     return woken;
   }
-  // Wakes the task that has waited longest, if any; or all that wait. With or without the mutex.
+  // Wake the task that has waited longest, if any; or all waiting tasks. With or without the mutex.
   void notify_one() { notify(1); }
   void notify_all() { notify(~uint32_t{0}); }
 
@@ -128,7 +127,7 @@ class BasicSemaphore {
     --permits_;
     return true;
   }
-  // Gives permits to the tasks that have waited longest, and keeps what is left over. Never waits.
+  // Gives permits to the tasks that have waited longest, and keeps the rest. Never waits.
   void release(uint32_t count = 1) {
     for (; count > 0; --count) {
       Task* next = nullptr;

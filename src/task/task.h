@@ -1,4 +1,4 @@
-// Task: a fiber with a name, and what a scheduler knows of it. (uDepot, section 3)
+// Task: a fiber with a name, and what a scheduler knows about it. (uDepot, section 3)
 //
 //            spawn                 switched to
 //   UNUSED ---------> RUNNABLE ------------------> RUNNING --returns--> ENDED --join or detach--> UNUSED
@@ -8,10 +8,10 @@
 // Invariants
 //  1 a task belongs to one worker for its life, and only that worker's thread changes its state: tasks do not migrate. (Compiled code keeps
 //    addresses of thread-local data across calls, so a stack cannot change threads safely; and the worker that began an Io completes it.)
-//  2 whoever takes a blocked task out of what it waits in, with the lock of that, wakes it, once; nobody else does
+//  2 whoever removes a blocked task from what it waits in, with the lock of that, wakes it, once; nobody else does
 //  3 a task's memory is given back when the task has ended, its worker runs on another stack, and nobody holds a reference
 //  4 a wake by another thread is a message in the worker's inbox, which the worker reads only between two tasks: so a task that has put
-//    itself into a list, and has not been switched out yet, is not resumed too early
+//    itself into a list but has not been switched out yet is not resumed too early
 //
 // The record lies at the top of the task's stack, so that a task that does little touches one OS page.
 #pragma once
@@ -50,11 +50,11 @@ struct Task {
   bool waiting_is_cancellable = false;
   std::atomic<State> state{State::kUnused};  // relaxed: other threads only show it
   Woken woken = Woken::kNotified;            // how the last wait ended
-  std::atomic<bool> cancelled{false};        // relaxed: the cancel message that follows it orders it
-  // That of the task itself until it ends, its joiner's, a cancel message's.
+  std::atomic<bool> cancelled{false};        // relaxed: ordered by the cancel message that follows
+  // The task's own until it ends, its joiner's, a cancel message's.
   std::atomic<uint32_t> references{0};
-  uint32_t slot = 0;           // of the pool of stacks
-  char name[kNameBytes] = {};  // ends with 0
+  uint32_t slot = 0;           // in the pool of stacks
+  char name[kNameBytes] = {};  // null-terminated
   void (*entry)(void* argument) = nullptr;
   void* argument = nullptr;
   Future ended;  // fulfilled when it returns

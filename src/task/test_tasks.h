@@ -7,7 +7,7 @@
 
 namespace task {
 
-// Frames of the sanitizers are several times as large.
+// With a sanitizer, stack frames are several times as large.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 inline constexpr size_t kTestStackBytes = 512 << 10;
 #else

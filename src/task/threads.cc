@@ -8,7 +8,7 @@
 namespace task {
 namespace {
 
-// The index-th of the CPUs that the process may use, and from the first one again.
+// Pins the thread to the index-th of the CPUs that the process may use, counting round and round.
 void pin_to_cpu(uint32_t index) {
   const uint32_t cpu = sys::cpu_at(sys::own_cpus(), index);
   if (cpu == sys::kNoCpu) return;
@@ -24,7 +24,7 @@ base::Expected<void> Scheduler::start_workers(uint32_t& started_count) {
     Worker& worker = *static_cast<Worker*>(argument);
     Scheduler& scheduler = worker.scheduler();
     if (scheduler.parameters_.pinned) pin_to_cpu(worker.index());
-    // Tasks are the program's code: signals come to them as they do to the thread that calls run.
+    // Tasks are the program's code: they get signals like the thread that calls run.
     sys::set_signal_mask(scheduler.signal_mask_);
     SignalStack signals;
     static_cast<void>(signals.open().has_value());  // without it, an overflow ends the process without a word

@@ -6,7 +6,7 @@
 
 namespace task {
 
-// Makes one heap of two, whose siblings are not looked at.
+// Makes one heap of two, ignoring their siblings.
 Timers::Node* Timers::join(Node* a, Node* b) {
   if (a == nullptr) return b;
   if (b == nullptr) return a;
@@ -18,7 +18,7 @@ Timers::Node* Timers::join(Node* a, Node* b) {
   return a;
 }
 
-// Makes one heap of a list of heaps: first of pairs from the front, then of these pairs from the back.
+// Makes one heap of a list of heaps: joins pairs from the front, then these pairs from the back.
 Timers::Node* Timers::join_all(Node* list) {
   Node* pairs = nullptr;  // last one first
   while (list != nullptr) {

@@ -1,6 +1,6 @@
-// Timers: what is due when, of one worker. A pairing heap (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", 1986) whose nodes belong
-// to their users, so that it takes no memory of its own. Adding and looking at the first take constant time, removing logarithmic time,
-// amortised.
+// Timers: the deadlines of one worker. A pairing heap (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", 1986) whose nodes belong to
+// their users, so that it takes no memory of its own. Adding a node and looking at the first one take constant time, removing one amortised
+// logarithmic time.
 //
 // Invariants
 //  1 no node is due before its parent
@@ -15,7 +15,7 @@ inline constexpr uint64_t kNever = ~uint64_t{0};
 
 class Timers {
  public:
-  // Only due_ns is the user's to set. It stays where it is while it is queued.
+  // Users set only due_ns. A node must not move while it is queued.
   struct Node {
     uint64_t due_ns = kNever;
     Node* child = nullptr;

@@ -1,12 +1,13 @@
-// How tasks wait: what limits a wait, how it ended, and the list that a primitive keeps of the tasks that wait for it.
+// How tasks wait: what limits a wait, how it ended, and a primitive's list of the tasks that wait for it.
 //
-// The protocol of a wait in a primitive whose state a lock guards
+// The protocol of a wait in a primitive whose state is guarded by a lock
 //  1 the task, with the lock, finds that it must wait, and appends its Waiter to the list
-//  2 it gives the lock back and blocks: its worker runs other tasks
-//  3 whoever makes happen what it waits for takes its Waiter out of the list, with the lock, and wakes it
-//  4 or the deadline comes, or the task is cancelled: the task's worker calls Waiting::abandon, which takes the Waiter out of the list,
-//    with the lock. If step 3 has done so already, its wake is on its way, and counts
-// A wake that comes between 2 and 3 is not lost: the worker reads messages from elsewhere only when the task has been switched out.
+//  2 it releases the lock and blocks: its worker runs other tasks
+//  3 whoever brings about what it waits for removes its Waiter from the list, with the lock, and wakes it
+//  4 or the deadline comes, or the task is cancelled: the task's worker calls Waiting::abandon, which removes the Waiter from the list, with
+//    the lock. If step 3 has done so already, its wake is on its way, and counts
+// A wake that comes before the task has blocked is not lost: the worker reads other threads' messages only after the task has been switched
+// out.
 #pragma once
 #include <cstdint>
 
@@ -22,18 +23,17 @@ enum class Woken : uint8_t { kNotified, kTimedOut, kCancelled };
 // What may end a wait early.
 struct Limit {
   uint64_t deadline_ns = kNever;  // of the monotonic clock; 0: do not wait
-  // Counted from when the task blocks, each time; a call that need not block asks no clock.
+  // Counted from when the task blocks, each time; a call that need not block does not read the clock.
   uint64_t within_ns = kNever;
   bool cancellable = true;
 };
 
-// What a blocked task waits in.
+// What a blocked task waits for.
 class Waiting {
  public:
-  // What the task waits for, for the dump of all tasks: "a mutex". A text that stays.
+  // What the task waits for, for the dump of all tasks: "a mutex". The text must stay valid.
   virtual const char* what() const = 0;
-  // Takes the task out, so that nobody else will wake it. False: somebody else has taken it out, and will wake it. Called on the task's
-  // worker.
+  // Removes the task, so that nobody else will wake it. False: somebody else has removed it, and will wake it. Called on the task's worker.
   virtual bool abandon() = 0;
 
  protected:
@@ -43,8 +43,8 @@ class Waiting {
 // Blocks the running task until it is woken. REQUIRES: `waiting` can be found by whoever is to wake the task; neither an IntraLock nor an
 // InterLock is held. Cost: a switch to another task.
 Woken block(Waiting& waiting, const Limit& limit = {});
-// Makes a blocked task runnable; its wait ends with kNotified. Any thread. REQUIRES: the caller has taken the task out of what it waits in.
-// Cost: a few stores on the task's own worker; from elsewhere an atomic exchange, and a system call if that worker sleeps.
+// Makes a blocked task runnable; its wait ends with kNotified. Any thread. REQUIRES: the caller has removed the task from what it waits in.
+// Cost: a few stores on the task's own worker; from other threads an atomic exchange, and a system call if that worker sleeps.
 void wake(Task& task);
 // The running task. REQUIRES: the caller is one.
 Task& self();
@@ -87,7 +87,7 @@ class WaitList {
   Waiter* tail_ = nullptr;
 };
 
-// A task's place in a WaitList that `Lock` guards.
+// A task's place in a WaitList that is guarded by `Lock`.
 template <class Lock>
 class ListedWaiter final : public Waiting {
  public:
@@ -103,7 +103,7 @@ class ListedWaiter final : public Waiting {
     list_.remove(waiter_);
     return true;
   }
-  // Steps 2 to 4. REQUIRES: the lock is held; this gives it back.
+  // Steps 2 to 4. REQUIRES: the lock is held; this releases it.
   Woken wait(const Limit& limit) {
     lock_.unlock();
     choice_point();

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "task/scheduler.h"
 
-// Of the C++ library, if there is one.
+// From the C++ library, if there is one.
 extern "C" __attribute__((weak)) void* __cxa_get_globals() noexcept;
 
 namespace task {
@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint32_t kTasksPerTurn = 64;
 
-// What the C and the C++ library keep for each thread, and each task has of its own: errno, and exceptions that are being handled. Tasks
-// leave theirs behind, so whoever runs them keeps its own meanwhile.
+// The per-thread state of the C and the C++ library that each task needs for itself: errno, and exceptions that are being handled. Tasks leave theirs
+// behind, so the code that runs them saves its own meanwhile.
 class LibraryState {
  public:
   void take() {
@@ -98,11 +98,11 @@ void Worker::run() {
       relax();
     }
     if (!should_sleep(done == 0)) {
-      // Not in each turn: it is a system call.
+      // Not in each turn, since it is a system call.
       if (idle_.turns() % kPace.turns_per_clock == 0) look_for_peers();
       continue;
     }
-    // Only when there is nothing else to do: other workers write to what this reads whenever they spawn a task.
+    // Checked only when there is nothing else to do, since other workers write to this CPU line whenever they spawn a task.
     if (scheduler_->has_ended()) break;
     uint64_t until_ns = timers_.due_ns();
     for (uint32_t i = 0; i < poller_count_; ++i) {
@@ -115,7 +115,7 @@ void Worker::run() {
   callers.bring_back();
 }
 
-// Asked at the end of each turn.
+// Called at the end of each turn.
 bool Worker::should_sleep(bool was_idle) {
   if (!was_idle) idle_.end();
   if (runnable_ != nullptr) return false;
@@ -182,7 +182,7 @@ void Worker::post(Message& message) {
 }
 
 void Worker::end_wait(Task& task, Woken how) {
-  // Otherwise it has been woken, or is about to be.
+  // If this fails, the task has been woken or is about to be.
   if (task.waiting == nullptr || !task.waiting->abandon()) return;
   task.woken = how;
   make_runnable(task);
@@ -247,7 +247,7 @@ size_t Worker::run_tasks() {
   return count;
 }
 
-// Leaves the running task, which can be found by whoever is to resume it, or has ended. Returns when it is resumed.
+// Leaves the running task, which has ended, or can be found by whoever is to resume it. Returns when it is resumed.
 void Worker::switch_away(bool ends) {
   Task& from = *running_;
   scheduler_->check_stack(from);
@@ -274,7 +274,7 @@ void Worker::begin() {
   switched_in();
 }
 
-// What runs first on a stack that was switched to: gives back that of a task that has ended.
+// Runs first on a stack after a switch to it: gives back the stack of a task that has ended.
 void Worker::switched_in() {
   if (ended_ == nullptr) return;
   Task& ended = *ended_;

@@ -1,4 +1,4 @@
-// Worker: how its thread sleeps and is woken, by the kernel.
+// Worker: how its thread sleeps and is woken through the kernel.
 #include "task/worker.h"
 
 namespace task {

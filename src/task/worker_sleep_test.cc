@@ -1,4 +1,4 @@
-// Workers where the kernel, or who filters its calls, has no epoll_pwait2.
+// Workers where the kernel, or a filter of system calls, does not provide epoll_pwait2.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -21,7 +21,7 @@
 namespace task {
 namespace {
 
-// From now on epoll_pwait2 fails with this, for the calling thread and those that it starts.
+// From now on epoll_pwait2 fails with this error in the calling thread and those that it starts.
 bool refuse_epoll_pwait2(uint32_t error_number) {
   sock_filter steps[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -34,7 +34,7 @@ bool refuse_epoll_pwait2(uint32_t error_number) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// Never by spinning, which gives the CPU up only when it is taken away.
+// Checks that sleeps are real ones: spinning would give up the CPU only when it is preempted.
 [[noreturn]] void sleep_and_exit(uint32_t error_number) {
   constexpr uint64_t kSleeps = 20, kSleepNs = 1'500'000;
   CHECK(refuse_epoll_pwait2(error_number));
@@ -67,7 +67,7 @@ TEST(WorkerSleepDeathTest, SleepsWithoutEpollPwait2) {
   EXPECT_EXIT(sleep_and_exit(EPERM), testing::ExitedWithCode(0), "");
 }
 
-// Finds nothing, and counts how often it is asked.
+// Finds nothing, and counts how often it is polled.
 class IdlePoller final : public base::Poller {
  public:
   explicit IdlePoller(bool expects_soon) : expects_soon_(expects_soon) {}
@@ -86,7 +86,7 @@ class IdlePoller final : public base::Poller {
   bool expects_soon_;
 };
 
-// How often a poller is asked while a task sleeps so often, with a connection or without.
+// How often a poller is polled while a task sleeps kSleeps times, with or without a connection.
 constexpr uint64_t kSleeps = 20;
 uint64_t polls_of_sleeps(bool expects_soon, bool is_connected) {
   Scheduler scheduler;
@@ -106,7 +106,7 @@ uint64_t polls_of_sleeps(bool expects_soon, bool is_connected) {
     close(ends[1]);
     Worker::current()->remove_poller(poller);
     polls = poller.polls;
-    // May cost a system call, of a device: not in each turn, but once before a sleep, and when it comes and goes.
+    // quiet() may cost a system call for a device: it is called not in each turn, but once before a sleep, and when the poller is added and removed.
     EXPECT_LE(poller.quiets, 2 * kSleeps + 4);
   };
   EXPECT_TRUE(scheduler.run(calls("sleeper", sleeper)));
