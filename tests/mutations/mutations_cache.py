@@ -359,7 +359,7 @@ MUTATIONS = [
     mutation("eviction forgets that a page was touched after cleaning", "CleanTest.AChangeAfter*:*EveryByte*",
              (EVICT, "  if (hot) frame.verified = false;\n", ""),
              (EVICT, "    frame.verified = false;\n    policies_.touched(id);\n", "    policies_.touched(id);\n"),
-             (PARTITION, "  frames_[id].verified = false;\n", "")),
+             (PARTITION, "  if (frames_[id].verified) frames_[id].verified = false;  // as in Policy::stays, stores only what changes\n", "")),
     mutation("cleaner goes round for ever", "CleanTest.HotPages*",
              (CLEAN, "  for (uint32_t looked = 0; looked < reach && batch.victim_count < most; ++looked) {", "  while (batch.victim_count < most) {")),
     mutation("discarded storage is used while its Io is under way", "Places.Garbage*",
@@ -617,7 +617,7 @@ MUTATIONS = [
     # A policy that is chosen while the program runs
     mutation("samples keep more than their share of the frames", "ChosenPolicy.*", (POLICIES, "> staying * share_;", "> 1000 * staying * share_;")),
     mutation("a batch takes all of its pages from one sample", "ChosenPolicy.IsTheOne*", ("src/cache/policies/policy.h", "return held_count_ - taken_count_;", "return held_count_;")),
-    mutation("a page that was taken and stays counts as gone", "PolicyCounts.*", ("src/cache/policies/policy.cc", "  taken_count_ -= base::has_bit(taken_, index(frame));\n", "")),
+    mutation("a page that was taken and stays counts as gone", "PolicyCounts.*", ("src/cache/policies/policy.cc", "  --taken_count_;\n", "")),
     mutation("samples are single pages that break runs", "ChosenPolicy.SamplesDoNotBreakRuns", ("src/cache/policies/policies.h", "kPagesOfGroup = 8;", "kPagesOfGroup = 1;")),
     mutation("samples are cooled instead of those that have no page to cool", "ChosenPolicy.SamplesAreCooled*", (POLICIES, "++cool_turn_ % (PolicyChoice::kParts / share_)", "++cool_turn_ % sample_count_")),
     mutation("another policy begins without the pages that are there", "ChosenPolicy.*", (POLICIES, "if (follower_->holds(frame))", "if (false && follower_->holds(frame))")),

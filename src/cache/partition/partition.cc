@@ -87,7 +87,7 @@ bool Partition::spares(Frame& frame) {
 void Partition::reopen(FrameId id) {
   note_used(frames_[id]);
   policies_.stays(id);
-  frames_[id].verified = false;
+  if (frames_[id].verified) frames_[id].verified = false;  // as in Policy::stays, stores only what changes
   shared_->table->reopen(frames_[id].page, frames_.bytes(id));
 }
 

@@ -111,7 +111,9 @@ void Policy::taken(FrameId frame) {
 }
 
 void Policy::stays(FrameId frame) {
-  taken_count_ -= base::has_bit(taken_, index(frame));
+  // Stores only what changes: each hit that asks the partition comes here, and threads would pass these lines to and fro.
+  if (!base::has_bit(taken_, index(frame))) return;
+  --taken_count_;
   base::clear_bit(taken_, index(frame));
 }
 
