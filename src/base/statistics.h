@@ -1,5 +1,5 @@
 // The runtime's counters, tables of sites, curves and words: one for each line of statistics.inc. Counters are relaxed atomics: each of them is exact, but
-// several that are read together are no snapshot. Cost: one atomic addition, which is not contended.
+// several that are read together are no snapshot. Cost: one atomic addition; threads that count the same thing at the same time pass its line to and fro.
 #pragma once
 #include <atomic>
 #include <cstdint>
