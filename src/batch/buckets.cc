@@ -12,7 +12,7 @@ base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread) {
   shape_ = shape;
   spread_ = spread;
   tag_bytes_ = shape.slots() <= 16 ? 16 : shape.slots() <= 32 ? 32 : 64;
-  // Before their count or product overflows.
+  // Checked first, so that neither the count nor the product overflows.
   if (spread.bucket_count() > HugeMemory::kMax / shape.bucket_bytes)
     return base::failure(ENOMEM, "no memory for ", spread.bucket_count(), " buckets");
   const uint64_t heads_at = count() * shape.bucket_bytes;
@@ -72,7 +72,7 @@ void Buckets::verify() const {
       CHECK_LE(home, i);
       CHECK_LE(i - home, Head::of(heads_[home].load(std::memory_order_relaxed)).reach);
       if (has_tags()) CHECK_EQ(tags(i)[slot], tag_of(key));
-      // Another one of this key would lie from the home on, too.
+      // Another record of this key would lie between its home and here.
       for (uint64_t j = home; j <= i; ++j) {
         const uint32_t end = j == i ? slot : Head::of(heads_[j].load(std::memory_order_relaxed)).count;
         for (uint32_t other = 0; other < end; ++other)

@@ -1,11 +1,11 @@
-// Buckets: the records of a table, and the head of each bucket. This is memory and nothing else: kernels work on it (kernels.h).
+// Buckets: the records of a table, and the head of each bucket. This class only holds the memory; kernels work on it (kernels.h).
 //
-// A record whose home is full lies in one of the next Head::kMaxReach buckets, of which there are as many more behind the last home.
+// A record whose home is full lies in one of the next Head::kMaxReach buckets. For the last homes there are that many more buckets at the end.
 //
 // Invariants, while no head is locked (verify)
-//  1 a record lies from its home on, not farther than its home's reach says
-//  2 no key is there twice
-//  3 with tags, tag i of a bucket is that of its record i, for each record that it has
+//  1 a record lies in its home or in a bucket after it, no farther away than its home's reach says
+//  2 no key occurs twice
+//  3 if there are tags, tag i of a bucket is the tag of its record i, for each record in the bucket
 #pragma once
 #include <atomic>
 
@@ -22,7 +22,7 @@ class Buckets {
   Buckets(const Buckets&) = delete;
   Buckets& operator=(const Buckets&) = delete;
 
-  // Makes empty buckets, in large OS pages where the system has some. Errors: ENOMEM. REQUIRES: not open.
+  // Makes empty buckets, in large OS pages if the system has some. Errors: ENOMEM. REQUIRES: not open.
   base::Expected<void> open(const Shape& shape, const Spread& spread);
   void close() {
     memory_.close();
@@ -36,7 +36,7 @@ class Buckets {
   const Shape& shape() const { return shape_; }
   const Spread& spread() const { return spread_; }
   bool has_tags() const { return tags_ != nullptr; }
-  // Of all buckets: the homes, and those behind the last one.
+  // The number of all buckets: the homes, and those after the last home.
   uint64_t count() const { return spread_.bucket_count() + Head::kMaxReach; }
   uint64_t memory_bytes() const { return memory_.bytes() + tags_memory_.bytes(); }
 
@@ -45,12 +45,12 @@ class Buckets {
     return bucket(index) + slot * shape_.record_bytes();
   }
   std::atomic<uint16_t>& head(uint64_t index) const { return heads_[index]; }
-  // How many bytes of tags a bucket has: as many as a comparison of vectors reads.
+  // How many bytes of tags a bucket has: as many as a vector comparison reads.
   uint32_t tag_bytes() const { return tag_bytes_; }
   uint8_t* tags(uint64_t index) const { return tags_ + index * tag_bytes_; }
   static uint8_t tag_of(const Key& key) { return static_cast<uint8_t>(hash_of(key)); }
 
-  // Locks the bucket, and returns what its head was. Spins, and yields after a while. Cost: an atomic exchange.
+  // Locks the bucket, and returns its head as it was before. Spins, and yields after a while. Cost: an atomic exchange.
   Head lock(uint64_t index) const {
     // Pairs with the release in unlock().
     const uint16_t word = heads_[index].exchange(Head::kLocked, std::memory_order_acquire);
@@ -62,7 +62,7 @@ class Buckets {
     heads_[index].store(head.word(), std::memory_order_release);
   }
 
-  // Brings the buckets [begin, end) into the CPU's cache, front to back, as far as they have room there.
+  // Brings the buckets [begin, end) into the CPU's cache, front to back, as far as they fit there.
   void fetch(uint64_t begin, uint64_t end) const {
     uint64_t sum = 0;
     for (const std::byte* at = bucket(begin); at < bucket(end); at += base::kLineBytes)
@@ -70,7 +70,7 @@ class Buckets {
     asm volatile("" : : "r"(sum));
   }
 
-  // For tests; nobody else may use it meanwhile. Ends the process where an invariant does not hold.
+  // For tests; nobody else may use the buckets meanwhile. Ends the process if an invariant does not hold.
   void verify() const;
 
  private:

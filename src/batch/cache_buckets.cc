@@ -20,7 +20,7 @@ base::Expected<std::unique_ptr<Staging>> CacheBuckets::make(const Shape& shape, 
   if (made == nullptr) return base::failure(ENOMEM, "no memory for cache-buckets");
   if (auto opened = made->cells_.open(count, count * sizeof(Head)); !opened)
     return std::unexpected(opened.error());
-  made->heads_ = made->cells_.beside<Head>();  // of zeros: free, and empty
+  made->heads_ = made->cells_.beside<Head>();  // zeros, that is unlocked and empty
   return made;
 }
 
@@ -37,13 +37,13 @@ Staged CacheBuckets::put(Session& session, Job& job) {
     }
     cells_.put(region, count, job);
     head.count.store(count + 1, std::memory_order_relaxed);
-    // If there is no room the next one who comes tries again.
+    // If there is no room, the next caller that uses the cache-bucket tries again.
     if (count + 1 == cells_.capacity()) static_cast<void>(empty(session, region));
   }
   return Staged::kDone;
 }
 
-// REQUIRES: its lock.
+// Makes the cache-bucket's changes. False: the table has no room for one. REQUIRES: the cache-bucket's lock.
 bool CacheBuckets::empty(Session& session, uint64_t region) {
   const uint32_t count = heads_[region].count.load(std::memory_order_relaxed);
   Job job = cells_.job_of(region, count);
@@ -68,7 +68,7 @@ Staged CacheBuckets::settle(Session& session, const Job& job) {
 
 Staged CacheBuckets::flush(Session& session) {
   for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
-    // Relaxed: the calls that have staged what is to be flushed have returned, and the caller knows that.
+    // Relaxed: the calls that staged what has to be flushed returned before this call began, in an order that the caller has established.
     if (heads_[region].count.load(std::memory_order_relaxed) == 0) continue;
     sys::LockGuard scope(heads_[region].lock);
     if (!empty(session, region)) return Staged::kNoRoom;

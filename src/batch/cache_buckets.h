@@ -1,11 +1,11 @@
-// CacheBuckets: staging in buckets that are to stay in the CPU's cache. Each has a lock, and the thread that fills one empties it.
+// CacheBuckets: staging in buckets that are meant to stay in the CPU's cache. Each has a lock, and the thread that fills one empties it.
 // (cache-aware batch update, section 3.1)
 //
-//   cache-bucket   a cell of changes (staged_cells.h), of a region
-//   head           its lock, and how many changes it has
+//   cache-bucket   a cell with the staged changes of one region (staged_cells.h)
+//   head           a cache-bucket's lock, and how many changes it has
 //
-//  1 whoever stages a change holds the bucket's lock, and so does whoever makes its changes, one after the other
-//  2 a full bucket is emptied by the thread that has filled it; if the table had no room, by the next one that comes
+//  1 a thread holds the cache-bucket's lock while it stages a change there, and while it makes the changes, one after the other, in the table
+//  2 a full cache-bucket is emptied by the thread that has filled it; if the table had no room then, by the next thread that uses the cache-bucket
 #pragma once
 #include <atomic>
 #include <memory>
@@ -20,8 +20,8 @@ namespace batch {
 
 class CacheBuckets final : public Staging {
  public:
-  // Makes as many cache-buckets of `bucket_bytes` as `bytes` hold, but not more than there are homes. Errors: ENOMEM; EINVAL: `bytes` do not hold
-  // one. REQUIRES: a bucket has room for a record.
+  // Makes as many cache-buckets of `bucket_bytes` as fit into `bytes`, but not more than there are homes. Errors: ENOMEM; EINVAL: not even one fits.
+  // REQUIRES: a cache-bucket has room for a record.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint32_t bucket_bytes,
                                                        uint64_t bytes, uint64_t key_space,
                                                        uint64_t home_count);
@@ -34,7 +34,7 @@ class CacheBuckets final : public Staging {
  private:
   struct Head {
     sys::Mutex lock;
-    std::atomic<uint32_t> count{0};  // changes under the lock
+    std::atomic<uint32_t> count{0};  // is changed under the lock
   };
 
   CacheBuckets(const Shape& shape, uint32_t bucket_bytes, const Spread& regions)

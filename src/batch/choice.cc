@@ -65,7 +65,7 @@ bool Choice::leave_out() {
   return next();
 }
 
-// False: none is left.
+// Goes on to the next candidate, or decides after the last round. False: no candidate is left.
 bool Choice::next() {
   for (++at_;; at_ = 0) {
     while (at_ < kCandidateCount && !candidates_[at_].is_in) ++at_;

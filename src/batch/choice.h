@@ -1,13 +1,15 @@
 // Choice: chooses the engine of a table whose user has named none.
 //
-//  1 the model (model.h) says what an update costs with each engine; those that it takes for more than kModelFactor times as slow as the best are not tried
-//  2 the others are tried in turns, the best one first, on what the program asks for anyhow: first until as much is staged as may be, and then for a
-//    number of keys, for which the time of all sessions' calls is taken
-//  3 after a round those that are kTrialFactor times as slow as the best are left out; after kRounds the one whose fastest trial was the best stays.
-//    One that stages has to be better by kStagingGain
-//  4 all begins again when the table has grown, has twice or half as many sessions, or when the share of keys that want an answer has changed by kShareChange
+//  1 the model (model.h) estimates what an update costs with each engine. Engines that are more than kModelFactor times as slow as the best are not tried
+//  2 the others are tried in turns, the best one first, on the calls that the program makes anyway. Each trial first runs until the engine has staged as
+//    much as it may; then the calls of all sessions are timed for a number of keys
+//  3 after each round, engines more than kTrialFactor times as slow as the best are left out. After kRounds rounds the engine with the fastest trial is
+//    chosen; one that stages has to be better by the factor kStagingGain
+//  4 the choice begins again when the table has grown, has twice or half as many sessions, or when the share of keys that want an answer has changed by
+//    kShareChange
 //
-// Thread contract: what says "any thread", and is_trying(), by any thread; all else with the table's gates shut, or while nobody else uses the table.
+// Thread contract: functions that say "Any thread" may be called by any thread; all others only with the table's gates shut, or while nobody else uses
+// the table.
 #pragma once
 #include <atomic>
 #include <span>
@@ -20,26 +22,26 @@ class Choice {
  public:
   enum class Why : uint8_t { kOpened, kGrown, kSessions, kAnswers };
 
-  // The choice is to begin, or to begin again: the next begin() does so.
+  // Asks that the choice begins, or begins again: the next begin() does so.
   void want(Why why);
   bool is_wanted() const { return is_wanted_; }
-  // `base`: the costs of the load's shape.
+  // `base` are the costs for the load's shape.
   void begin(const Load& load, const Machine& machine, const BaseCosts& base);
   // Are engines being tried, and calls timed? Any thread.
   bool is_trying() const { return is_trying_.load(std::memory_order_acquire); }
-  // After how many keys, of all sessions, step() is due. Any thread.
+  // After how many keys, of all sessions together, step() has to be called. Any thread.
   uint64_t keys_of_phase() const { return keys_of_phase_.load(std::memory_order_relaxed); }
 
   // The engine that is being tried, or has been chosen.
   Engine engine() const { return candidates_[at_].engine; }
-  // Goes on after keys_of_phase() keys, each of which took its session ns_each; `answers`: the share of them that wanted an answer. engine() is the
-  // one to use next.
+  // Goes on after keys_of_phase() keys. `ns_each` is the time that a session took for each key, `answers` the share of keys that wanted an answer.
+  // Afterwards engine() is the one to use next.
   void step(double ns_each, double answers);
-  // Leaves out engine(), which cannot be used. False: there is no other one.
+  // Leaves out engine(), because it cannot be used. False: there is no other one.
   bool leave_out();
   // Ends the choice with this engine.
   void stay(Engine engine);
-  // Ends it without a result: nobody wants one any more.
+  // Ends the choice without a result, because nobody wants one any more.
   void stop();
   // Has the share of keys that want an answer changed since the choice was made? Any thread.
   bool has_other_answers(double answers) const;
@@ -48,7 +50,7 @@ class Choice {
   struct Candidate {
     Engine engine = Engine::kPrefetch;
     double modelled_ns = 0;
-    double measured_ns = 0;  // of a key, of a session; 0: not tried, or not yet
+    double measured_ns = 0;  // of one session for one key; 0: not tried, or not yet
     bool is_in = false;
   };
   static constexpr size_t kCandidateCount = 5;
@@ -75,7 +77,7 @@ class Choice {
   std::atomic<uint64_t> keys_of_phase_{0};
   std::atomic<double> answers_{0};
   bool is_wanted_ = false;
-  bool warms_ = false;  // the phase
+  bool warms_ = false;  // the phase is not timed, it only fills the staging
   int round_ = 0;
   size_t at_ = 0;
   Candidate candidates_[kCandidateCount];

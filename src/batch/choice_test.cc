@@ -1,4 +1,4 @@
-// The models, and what a table chooses by them and by trials.
+// The models, and what a table chooses by models and trials.
 #include "batch/choice.h"
 
 #include <gtest/gtest.h>
@@ -25,12 +25,12 @@ Load load_of(uint64_t buckets, uint64_t staging_bytes = 64 << 20) {
           .staging_bytes = staging_bytes};
 }
 
-// The equations, where they can be worked out by hand.
+// The equations, for cases that can be worked out by hand.
 TEST(ThesisModelTest, ItsEquations) {
   ThesisModel model{.m = 1000, .a = 100, .n = 500, .c = 2, .r = 10, .s = 25'000};
   EXPECT_DOUBLE_EQ(model.hits(), 0.25);
   EXPECT_DOUBLE_EQ(model.misses(), 0.75);
-  // Two buckets for each cache-bucket, and two requests: of one bucket with a chance of a half.
+  // A cache-bucket stands for two buckets, and has two requests: with a probability of a half they go to the same bucket.
   EXPECT_DOUBLE_EQ(model.buckets_of_flush(), 1.5);
   EXPECT_DOUBLE_EQ(model.batched_misses(), 0.75);
   EXPECT_DOUBLE_EQ(model.relative_misses(), 1.0);
@@ -41,7 +41,7 @@ TEST(ThesisModelTest, ItsEquations) {
   EXPECT_TRUE(std::isinf(model.relative_misses()));
 }
 
-// Requests in cache-buckets, beside the expectation.
+// Simulates requests in cache-buckets, and compares with the expected value.
 TEST(ThesisModelTest, BucketsOfAFlushAreThoseOfRandomRequests) {
   const ThesisModel model{.m = 8000, .n = 1000, .c = 16};
   std::mt19937_64 random(3);
@@ -66,7 +66,7 @@ TEST(ModelTest, ATableInTheCacheCostsTheBaseAndALargeOneItsMisses) {
   EXPECT_LT(ns(Engine::kPrefetch), ns(Engine::kDirect));
 }
 
-// Makes the choice by what `cost` says of each engine; returns the engines that were tried, in their order.
+// Makes the choice with the time that `cost` gives for each engine; returns the engines that were tried, in their order.
 template <class Cost>
 std::vector<Engine> make(Choice& choice, const Load& load, Cost cost) {
   std::vector<Engine> tried;
@@ -77,7 +77,7 @@ std::vector<Engine> make(Choice& choice, const Load& load, Cost cost) {
   while (choice.is_trying()) {
     EXPECT_GT(choice.keys_of_phase(), 0u);
     tried.push_back(choice.engine());
-    choice.step(1e9, 0);  // what comes first does not count
+    choice.step(1e9, 0);  // the phase that warms up does not count
     EXPECT_EQ(choice.engine(), tried.back());
     choice.step(cost(choice.engine()), 0.25);
   }
@@ -106,7 +106,7 @@ TEST(ChoiceTest, TheModelSaysWhatIsTriedAndInWhichOrder) {
     EXPECT_LE(modelled_ns(tried[i - 1], choice.load(), kMachine, kBase),
               modelled_ns(tried[i], choice.load(), kMachine, kBase));
   EXPECT_EQ(std::ranges::count(tried, Engine::kDirect), 0);
-  // One round, after which all others are out.
+  // There is one round; after it, all other engines are out.
   EXPECT_EQ(std::ranges::count(tried, Engine::kTagged), 1);
 }
 
@@ -146,7 +146,7 @@ TEST(ChoiceTest, APhaseEnds) {
   while (choice.leave_out());
 }
 
-// Each is the fastest of some runs of a few ms or less, and bounds are as far off as a wrong unit, or steps that nobody counted, would be.
+// Each number is the fastest of some runs of a few ms or less. The bounds are so wide that only a wrong unit, or steps that were not counted, exceed them.
 TEST(MachineTest, ItsNumbersAreThoseOfSomeMachine) {
   const Machine& machine = this_machine();
   EXPECT_GT(machine.latency_ns, 5);
@@ -168,7 +168,7 @@ TEST(MachineTest, ItsNumbersAreThoseOfSomeMachine) {
   }
 }
 
-// A table that chooses does what one does that does not, and says what it has chosen; again when it has grown, and when it is asked for answers.
+// A table that chooses works like one that does not, and reports its choice; it chooses again when it has grown, and when jobs begin to want answers.
 TEST(ChoiceTest, ATableChoosesAndChoosesAgain) {
   constexpr uint64_t kKeys = 20'000, kGroup = 500;
   Options options = numbers(kKeys);
@@ -215,7 +215,7 @@ TEST(ChoiceTest, ATableChoosesAndChoosesAgain) {
   EXPECT_EQ(why(), Choice::Why::kOpened);
   EXPECT_GT(table.statistics().keys, 0u);
   EXPECT_EQ(table.statistics().answers, 0u);
-  // Reads, of which the table takes notice after a while.
+  // Now there are reads; the table notices after a while.
   decide(Action::kRead, 2);
   EXPECT_EQ(why(), Choice::Why::kAnswers);
   model.resize(4 * kKeys);
@@ -226,7 +226,7 @@ TEST(ChoiceTest, ATableChoosesAndChoosesAgain) {
   table.verify();
 }
 
-// A session that only reads beside one that only writes: that is no change, and the choice stays.
+// A session that only reads, while another one only writes: the share of answers does not change, and the choice stays.
 TEST(ChoiceTest, ReadersBesideWritersAreNoChange) {
   constexpr uint64_t kGroup = 4096;
   Options options = numbers(10'000);

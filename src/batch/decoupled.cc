@@ -16,7 +16,7 @@ struct alignas(base::kLineBytes) Decoupled::Flusher {
     return done.load(std::memory_order_relaxed) < asked.load(std::memory_order_acquire) &&
            !is_stuck.load(std::memory_order_acquire);
   }
-  // False: it ends.
+  // False: the flusher has to end.
   bool await_work() {
     for (int looks = 0;; ++looks) {
       if (ends.load(std::memory_order_acquire)) return false;
@@ -40,17 +40,17 @@ struct alignas(base::kLineBytes) Decoupled::Flusher {
     event.notify_all();
   }
 
-  static constexpr int kLooks = 2000;  // before it sleeps
+  static constexpr int kLooks = 2000;  // for work, before it sleeps
 
   Decoupled* decoupled = nullptr;
   std::unique_ptr<uint64_t[]> fifo;  // has room for all halves
   uint64_t fifo_size = 0;
-  uint32_t done_of_next = 0;  // changes of the next half, the first ones
+  uint32_t done_of_next = 0;  // how many of the next half's changes are made already
   sys::Thread thread;
   alignas(base::kLineBytes) std::atomic<uint64_t> asked{0};  // by the foreground; publishes the FIFO
   alignas(base::kLineBytes) std::atomic<uint64_t> done{0};   // publishes that halves are empty
   std::atomic<bool> is_stuck{false};
-  std::atomic<bool> drops{false};  // what has no room, of the next half
+  std::atomic<bool> drops{false};  // drop those changes of the next half that have no room
   std::atomic<bool> ends{false};
   sys::EventCount event;
 };
@@ -66,7 +66,7 @@ base::Expected<std::unique_ptr<Staging>> Decoupled::make(Table& table, const Sha
   if (made == nullptr) return base::failure(ENOMEM, "no memory for cache-buckets");
   if (auto opened = made->cells_.open(2 * count, count * sizeof(Head)); !opened)
     return std::unexpected(opened.error());
-  made->heads_ = made->cells_.beside<Head>();  // of zeros: empty
+  made->heads_ = made->cells_.beside<Head>();  // zeros, that is empty
   if (auto started = made->start_flushers(static_cast<uint32_t>(std::min<uint64_t>(flusher_count, count)));
       !started)
     return std::unexpected(started.error());
@@ -105,7 +105,7 @@ Decoupled::Flusher& Decoupled::flusher_of(uint64_t region) const { return flushe
 
 void Decoupled::run_flusher(void* argument) {
   Flusher& flusher = *static_cast<Flusher*>(argument);
-  // Made with the first request, not before: whoever starts the flushers may hold the gates shut.
+  // Opened with the first request, not before: the thread that starts the flushers may hold the gates shut.
   std::optional<Session> session;
   while (flusher.await_work()) {
     if (!session) session.emplace(flusher.decoupled->table_, Session::Whose::kTables);
@@ -119,7 +119,7 @@ void Decoupled::run_flusher(void* argument) {
   }
 }
 
-// REQUIRES: it is the flusher's thread, in its gate, or nobody else is in one. False: no room.
+// Empties the flusher's next half. False: a change has no room. REQUIRES: the caller is the flusher's thread, in its gate; or nobody else is in a gate.
 bool Decoupled::empty_next(Session& session, Flusher& flusher) const {
   const uint64_t done = flusher.done.load(std::memory_order_relaxed);
   const uint64_t half = flusher.fifo[done % flusher.fifo_size];
@@ -134,7 +134,8 @@ bool Decoupled::empty_next(Session& session, Flusher& flusher) const {
   return is_empty;
 }
 
-// Returns the ticket of the half that was active. REQUIRES: it is not asked for; the foreground.
+// Asks to empty the region's active half, and returns its ticket. The other half becomes active. REQUIRES: the half is not asked for yet; the caller is
+// the foreground.
 uint64_t Decoupled::ask(uint64_t region) {
   Head& head = heads_[region];
   Flusher& flusher = flusher_of(region);
@@ -180,14 +181,14 @@ Staged Decoupled::put(Session& session, Job& job) {
 
 bool Decoupled::has(uint64_t region, uint32_t half, const Key& key) const {
   const Head& head = heads_[region];
-  // A half that has been emptied has nothing; and only the foreground, which the caller is, may fill it again.
+  // A half that has been emptied has no changes; and only the foreground may fill it again, which is the caller.
   if (head.tickets[half] != 0 &&
       flusher_of(region).done.load(std::memory_order_acquire) >= head.tickets[half])
     return false;
   return cells_.has(2 * region + half, head.counts[half], key);
 }
 
-// Waits for each flusher until it has done so many halves; 0: does not wait for it.
+// Waits for each flusher until it has done the half with this ticket; 0: does not wait for the flusher.
 Staged Decoupled::wait_for(const Session& session, const Tickets& tickets) const {
   for (uint32_t i = 0; i < flusher_count_; ++i) {
     if (tickets[i] == 0) continue;
@@ -196,7 +197,7 @@ Staged Decoupled::wait_for(const Session& session, const Tickets& tickets) const
   return Staged::kDone;
 }
 
-// Asks for all halves that have something. REQUIRES: the foreground, or nobody else is in a gate.
+// Asks to empty all halves that have changes. REQUIRES: the caller is the foreground, or nobody else is in a gate.
 void Decoupled::ask_all() {
   for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
     const Head& head = heads_[region];

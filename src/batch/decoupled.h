@@ -1,18 +1,19 @@
-// Decoupled: staging in cache-buckets that one thread fills while others empty them, without a lock for each.
+// Decoupled: staging in cache-buckets that one thread fills while other threads empty them, without a lock for each cache-bucket.
 // (cache-aware batch update, section 3.3)
 //
-//   cache-bucket   | half 0 | half 1 |      cells of changes (staged_cells.h): one half is being filled; the other one is empty, or its flusher empties it
-//   flusher        a thread that empties a region of neighbouring cache-buckets, with a FIFO of the halves that it has been asked to empty
-//   ticket         of a half: how many halves its flusher had been asked for when it was asked for this one. The half is empty when the flusher has
-//                  done so many
+//   cache-bucket   | half 0 | half 1 |      two cells (staged_cells.h): one half is being filled; the other is empty, or is being emptied by its flusher
+//   flusher        a thread that empties a range of neighbouring cache-buckets. It has a FIFO of the halves that it has been asked to empty
+//   ticket         belongs to a half that a flusher was asked to empty: this request's number among all requests to that flusher, from 1 on. The
+//                  half is empty when the flusher has done that many
 //
-//  1 sessions take turns at being the foreground, a call each. The foreground fills a half; when that is full, it asks for it, and goes on with the
-//    other half as soon as that is empty
-//  2 a flusher makes the changes of the halves in the order in which it is asked for them, so that the changes of a key are made in their order
-//  3 a call that reads a key asks for the half that has changes of it, and waits for that
-//  4 a flusher whose next change has no room in the table is stuck, and leaves its gate. Whoever waits for it has the table grow, and sends it on
-//  5 flushers have sessions of their own. While somebody shuts the gates, a call that waits for a flusher leaves its gate, and comes back
-// (The thesis has one foreground thread, and nobody reads what is staged.)
+//  1 sessions take turns at being the foreground, for one call each. The foreground fills a half; when it is full, the foreground asks the flusher to
+//    empty it, and goes on with the other half as soon as that one is empty
+//  2 a flusher makes the changes of the halves in the order of the requests, so that the changes of a key are made in their order
+//  3 a call that reads a key asks for the half that has changes of the key, and waits until it is empty
+//  4 a flusher whose next change has no room in the table is stuck, and leaves its gate. A call that waits for it makes the table grow, and then lets
+//    the flusher go on
+//  5 flushers have sessions of their own. When somebody shuts the gates, a call that waits for a flusher leaves its gate, and comes back later
+// (In the thesis there is one foreground thread, and nobody reads what is staged.)
 #pragma once
 #include <atomic>
 #include <memory>
@@ -32,12 +33,12 @@ class Decoupled final : public Staging {
  public:
   static constexpr uint32_t kHalfBytes = 512;
 
-  // Makes as many cache-buckets as `bytes` hold, but not more than there are homes, and so many flushers, but not more than cache-buckets. Errors:
-  // ENOMEM; EAGAIN: no threads; EINVAL: `bytes` do not hold one.
+  // Makes as many cache-buckets as fit into `bytes`, but not more than there are homes; and flusher_count flushers, but not more than cache-buckets.
+  // Errors: ENOMEM; EAGAIN: a thread cannot be started; EINVAL: not even one cache-bucket fits.
   static base::Expected<std::unique_ptr<Staging>> make(Table& table, const Shape& shape, uint64_t bytes,
                                                        uint64_t key_space, uint64_t home_count,
                                                        uint32_t flusher_count);
-  // What is staged is lost. REQUIRES: the table's lock of growth is free.
+  // Loses what is still staged. REQUIRES: the table's lock of growth is free.
   ~Decoupled() override;
 
   Staged put(Session& session, Job& job) override;
@@ -50,11 +51,11 @@ class Decoupled final : public Staging {
  private:
   struct Flusher;
   using Tickets = uint64_t[kMaxFlushers];
-  // The foreground's alone, except the count of a half that a flusher empties, which it reads.
+  // Only the foreground uses it; but a flusher reads the count of a half that it empties.
   struct Head {
-    uint64_t tickets[2];  // 0: it is not asked for
+    uint64_t tickets[2];  // of the halves; 0: nobody asked to empty it
     uint32_t counts[2];
-    uint32_t active;  // is being filled
+    uint32_t active;  // the half that is being filled
   };
 
   Decoupled(Table& table, const Shape& shape, const Spread& regions);
@@ -75,7 +76,7 @@ class Decoupled final : public Staging {
   Head* heads_ = nullptr;
   sys::Mutex foreground_;
   std::unique_ptr<Flusher[]> flushers_;
-  uint32_t flusher_count_ = 0;  // that are running
+  uint32_t flusher_count_ = 0;  // of running flushers
   uint64_t regions_each_ = 0;
 };
 

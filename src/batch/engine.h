@@ -5,21 +5,21 @@
 namespace batch {
 
 enum class Engine : uint8_t {
-  kLinear,  // one after the other, with a lock for each bucket and a search of one record after the other: the thesis's baseline (section 2.2.1)
-  kDirect,  // the same, searching by vectors, as do those that follow
-  kPrefetch,  // the buckets of a call's next keys are on their way meanwhile
-  kTagged,    // a byte for each record tells the one line that is needed; for large buckets
-  // Changes are staged, and their outcomes not known at once.
-  kCacheBuckets,  // in buckets that stay in the CPU's cache: the thesis's (section 3.1; cache_buckets.h)
-  kDecoupled,     // the same, made empty by threads of the table's: the thesis's (section 3.3; decoupled.h)
-  kPartitioned,   // by each session for itself, in memory beside the table (partitioned.h)
+  kLinear,  // key after key, with a lock for each bucket, which is searched record after record: the thesis's baseline (section 2.2.1)
+  kDirect,  // the same, but buckets are searched with vector instructions, as by the engines that follow
+  kPrefetch,  // while it works on a key, it fetches the buckets of the call's next keys
+  kTagged,    // a byte for each record tells which line of the bucket is needed; for large buckets
+  // These stage changes, so that their outcomes are not known at once.
+  kCacheBuckets,  // in buckets that stay in the CPU's cache, as in the thesis (section 3.1; cache_buckets.h)
+  kDecoupled,    // the same, but threads of the table empty them, as in the thesis (section 3.3; decoupled.h)
+  kPartitioned,  // each session for itself, in memory outside the table (partitioned.h)
 };
 
 inline constexpr Engine kEngines[] = {Engine::kLinear,     Engine::kDirect,       Engine::kPrefetch,
                                       Engine::kTagged,     Engine::kCacheBuckets, Engine::kDecoupled,
                                       Engine::kPartitioned};
 inline constexpr uint32_t kMaxFlushers = 64;  // threads of kDecoupled
-// Of kCacheBuckets, unless a table has others: the thesis's few and large ones (section 4.6).
+// The size of a cache-bucket, unless a table chooses another one: few large ones, as in the thesis (section 4.6).
 inline constexpr uint32_t kCacheBucketBytes = 1024;
 constexpr bool is_staging(Engine engine) { return engine >= Engine::kCacheBuckets; }
 

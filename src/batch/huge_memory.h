@@ -1,4 +1,4 @@
-// HugeMemory: zeros in large OS pages, where the system has some.
+// HugeMemory: memory filled with zeros, in large OS pages if the system has some.
 #pragma once
 #include <utility>
 
@@ -18,11 +18,11 @@ class HugeMemory {
   HugeMemory& operator=(const HugeMemory&) = delete;
   ~HugeMemory() { close(); }
 
-  // At least so many bytes, which begin at a large page. Errors: ENOMEM. REQUIRES: closed, or as it was made.
+  // Takes at least `bytes` bytes, which begin at a large page. Errors: ENOMEM. REQUIRES: not open.
   base::Expected<void> open(uint64_t bytes, const char* purpose) {
     if (bytes > kMax) return base::failure(ENOMEM, "no memory for ", purpose, ": ", bytes, " bytes");
     const uint64_t rounded = base::round_up(bytes, sys::kHugePageBytes);
-    // Somewhere in it a large page begins.
+    // One page more than needed, so that it can begin at a page's boundary.
     auto mapped = sys::map_anonymous(rounded + sys::kHugePageBytes, purpose);
     if (!mapped) return std::unexpected(mapped.error());
     bytes_ = rounded;

@@ -1,4 +1,4 @@
-// Job: one action for many keys, one after the other: what a call of a session asks for.
+// Job: one action for many keys, one after the other. A session's call does one job.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace batch {
 enum class Action : uint8_t {
   kRead,    // copies the value out
   kUpdate,  // replaces the value, if there is a record
-  kChange,  // a function makes a new value of the old one and the given one, if there is a record
-  kUpsert,  // update; or insert, if there is no record
+  kChange,  // a function makes a new value from the old one and the given one, if there is a record
+  kUpsert,  // updates the record, or inserts it if there is none
   kRemove,
-  kMerge,  // change; or insert of the given value, if there is no record
+  kMerge,  // changes the record as kChange does, or inserts the given value if there is none
 };
 constexpr bool may_insert(Action action) { return action == Action::kUpsert || action == Action::kMerge; }
 constexpr bool calls_function(Action action) { return action == Action::kChange || action == Action::kMerge; }
@@ -22,18 +22,18 @@ constexpr bool takes_values(Action action) { return action != Action::kRead && a
 
 enum class Outcome : uint8_t {
   kDone,
-  kAbsent,    // there is no such record, and nothing was done
+  kAbsent,    // there is no record with this key, and nothing was done
   kInserted,  // by an upsert or a merge
 };
 
-// Changes the value_bytes at `value` by the value_bytes at `given`; neither is aligned. Calls nothing of the table, and throws nothing. The bucket is
-// locked meanwhile.
+// Changes the value_bytes bytes at `value` according to those at `given`; neither need be aligned. The function must not call the table, and must not
+// throw. The bucket is locked meanwhile.
 struct Change {
   void (*function)(void* context, void* value, const void* given) = nullptr;
   void* context = nullptr;
 };
 
-// What is done with a key, in a byte: an action, and the number of the function if it calls one.
+// What to do with a key: an action, and the number of the function if the action calls one. Fits into a byte.
 struct Code {
   static constexpr uint32_t kMaxFunctions = 32;
 
@@ -51,24 +51,24 @@ struct Code {
 struct Job {
   Code code = {};
   size_t count = 0;
-  const std::byte* keys = nullptr;   // of key_bytes each
-  const std::byte* given = nullptr;  // of value_bytes each; null for reads and removes
-  std::byte* read = nullptr;         // of reads: count * value_bytes; places of absent keys stay as they are
-  Outcome* outcomes = nullptr;       // count of them; null: nobody asks
+  const std::byte* keys = nullptr;   // key_bytes each
+  const std::byte* given = nullptr;  // value_bytes each; null for reads and removes
+  std::byte* read = nullptr;         // for reads: count * value_bytes; places of absent keys stay unchanged
+  Outcome* outcomes = nullptr;       // `count` of them; null: nobody asks for outcomes
   const Change* own_function = nullptr;  // instead of one of the table's; such a job is not staged
-  // The distance in bytes from a key, and a given value, to the next. The session that is asked sets it: the caller's arrays have no gaps.
+  // The distances in bytes from one key to the next, and from one given value to the next. The session sets them; the caller's arrays have no gaps.
   uint32_t key_stride = 0;
   uint32_t given_stride = 0;
   const uint8_t* codes = nullptr;     // for each key; null: `code` is for all
-  const Change* functions = nullptr;  // by their numbers
+  const Change* functions = nullptr;  // function number i is functions[i]
 
-  // Set by whoever does the job: how many keys are done, which are the first ones, and what became of these.
+  // Results: how many keys are done (the first ones), and what happened to them.
   size_t done_count = 0;
   size_t absent_count = 0;
   size_t inserted_count = 0;
   size_t removed_count = 0;
 
-  // The session that is asked begins with this, which sets what it is to set. False: a key is not below the key space; done_count is its number.
+  // A session calls this first: it sets the strides, and clears the results. False: a key is not in the key space; done_count is its index.
   bool begin(const Shape& shape, uint64_t key_space) {
     key_stride = shape.key_bytes;
     given_stride = shape.value_bytes;
@@ -79,7 +79,7 @@ struct Job {
       if (load_key(keys + i * key_stride, shape.key_bytes).low >= key_space) return done_count = i, false;
     return true;
   }
-  // Is an outcome or a value asked for, or a function of its own called?
+  // Does the job ask for outcomes or values, or call a function of its own?
   bool wants_answers() const {
     return code.action == Action::kRead || outcomes != nullptr || own_function != nullptr;
   }

@@ -1,4 +1,4 @@
-// The kernels for every CPU, and the choice.
+// The kernels for every CPU, and choose_kernels().
 #include "batch/kernels.h"
 
 #include "batch/kernels_inside.h"
@@ -6,7 +6,7 @@
 namespace batch {
 namespace {
 
-// Looks at all slots that a bucket has.
+// Compares the keys of all slots of a bucket.
 template <class Sizes>
 class WholeLayout : public Sizes {
  public:
@@ -28,7 +28,7 @@ class WholeLayout : public Sizes {
   const uint32_t slots_;
 };
 
-// Stops at the first one that is found.
+// Stops at the first record that has the key.
 template <class Sizes>
 class LinearLayout : public WholeLayout<Sizes> {
  public:

@@ -1,31 +1,31 @@
-// Kernels: the loops that do a job on buckets, each way of searching and fetching ahead compiled for the shapes that are common.
+// Kernels: the loops that do a job on buckets. Each way of searching and of fetching ahead is compiled for the common shapes.
 #pragma once
 #include "batch/buckets.h"
 #include "batch/job.h"
 
 namespace batch {
 
-// Does the job's keys from `from` on, in their order: returns how many of the job are done. Less than all: the next one's record finds no room
-// from its home on. REQUIRES: the spread has all keys.
+// Does the job's keys from index `from` on, in their order, and returns how many of the job's keys are done. If these are not all, there is no room for
+// the next key's record. REQUIRES: the spread has all keys.
 using Run = size_t (*)(const Buckets& buckets, Job& job, size_t from);
 
 struct Kernels {
-  // Of a table that several use, and of one that nobody but the caller does, for whom no bucket is locked.
+  // `shared` is for a table that several threads use; `alone` for one that only the caller uses: it locks no buckets.
   struct Pair {
     Run shared = nullptr;
     Run alone = nullptr;
   };
-  Run linear = nullptr;  // one key after the other, and of its bucket one record, until it is found
-  // One key after the other; of a bucket a line at a time, by vectors where the CPU has them, as those that follow.
+  Run linear = nullptr;  // key after key; a bucket is searched record after record
+  // Key after key; a bucket is searched line after line, with vector instructions if the CPU has them. So are those that follow.
   Run direct = nullptr;
-  Pair prefetch;  // buckets are fetched some keys ahead
-  Pair tagged;  // tags are fetched ahead, and then the lines of those records that they tell; REQUIRES: tags
+  Pair prefetch;  // fetches buckets some keys ahead
+  Pair tagged;    // fetches tags ahead, and then the lines of the records whose tags match; REQUIRES: tags
 };
 
-// The fastest that this CPU has.
+// The fastest kernels for this CPU and this shape.
 Kernels choose_kernels(const Shape& shape);
 
-// A part of it: for CPUs with AVX2. Shapes for which it has no vectors are left alone.
+// The part of choose_kernels() that is for CPUs with AVX2. Leaves `kernels` unchanged for shapes without a vector search.
 void choose_avx2_kernels(const Shape& shape, Kernels& kernels);
 
 }  // namespace batch

@@ -1,4 +1,4 @@
-// The kernels for CPUs with AVX2; this file alone is compiled for them.
+// The kernels for CPUs with AVX2; only this file is compiled for them.
 #include <immintrin.h>
 
 #include "batch/kernels_inside.h"
@@ -8,8 +8,8 @@ namespace {
 
 __m256i load_vector(const void* at) { return _mm256_load_si256(static_cast<const __m256i*>(at)); }
 
-// Records of one size that vectors are a multiple of, or that are a multiple of vectors. A line is looked at as a whole, and the search ends with the
-// first one that has the key: what follows does not wait for the lines behind it.
+// For record sizes that divide a vector's size, or are a multiple of it. Each line is compared as a whole, and the search ends with the first line that
+// has the key, so that it does not wait for the lines after that one.
 template <class Sizes>
 class VectorLayout : public Sizes {
   static constexpr uint32_t kVectorBytes = 32, kKeyBytes = Sizes::key_bytes(),
@@ -54,7 +54,7 @@ class VectorLayout : public Sizes {
     return kKeyBytes == 4 ? _mm256_cmpeq_epi32(a, b) : _mm256_cmpeq_epi64(a, b);
   }
 
-  // A bit for each record of a line.
+  // Returns a bit for each record of the line: does it have the key?
   static uint64_t matches_in_line(const std::byte* line, __m256i wanted) {
     const __m256i first = equal(load_vector(line), wanted);
     if constexpr (kRecordBytes == 64) {
@@ -64,7 +64,7 @@ class VectorLayout : public Sizes {
       if constexpr (kRecordBytes == 32) {
         return first_of(first) | first_of(second) << 1;
       } else if constexpr (kRecordBytes == 16) {
-        // Of each record the half that has its key, in the order first 0, second 0, first 1, second 1.
+        // The half of each record that has its key, in the order first 0, second 0, first 1, second 1.
         const __m256i firsts = kKeyBytes == 8 ? _mm256_unpacklo_epi64(first, second)
                                               : _mm256_unpacklo_epi64(_mm256_shuffle_epi32(first, 0),
                                                                       _mm256_shuffle_epi32(second, 0));
@@ -79,7 +79,7 @@ class VectorLayout : public Sizes {
       }
     }
   }
-  // Does the record at the vector's begin match?
+  // Does the record at the beginning of the vector match?
   static uint64_t first_of(__m256i equals) {
     const auto bytes = static_cast<uint32_t>(_mm256_movemask_epi8(equals));
     constexpr uint32_t kKey = kKeyBytes == 16 ? 0xffff : kKeyBytes == 8 ? 0xff : 0xf;

@@ -1,14 +1,14 @@
-// What kernels are made of. For the files that compile them, each for other CPUs: everything here is local to the file that includes it.
+// What kernels are made of. Several files compile this, each for other CPUs; so everything here is local to the file that includes it.
 //
 // A Layout says how keys are found in a bucket:
 //
 //   struct Layout : Sizes {
 //     explicit Layout(const Shape&);
-//     uint64_t matches(const std::byte* bucket, const Key&) const;             // bits of slots, the lowest one that has the key among them;
-//                                                                              // those behind `count` mean nothing
-//     uint64_t tag_matches(const uint8_t* tags, uint8_t tag) const;            // the same of tags, which others may be changing
+//     uint64_t matches(const std::byte* bucket, const Key&) const;             // a bit for each slot; at least that of the lowest slot with the key is
+//                                                                              // set. Bits from the head's `count` on mean nothing
+//     uint64_t tag_matches(const uint8_t* tags, uint8_t tag) const;            // the same for tags, which others may be changing
 //   };
-// and Sizes, the bytes of keys, values and records, are constants where they are known.
+// Sizes has the sizes of keys, values and records, as constants if they are known at compile time.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -19,8 +19,8 @@
 namespace batch {
 namespace {
 
-// Keys that a loop is ahead with, so that what it looks at has come when it looks: some 100 ns of memory at a few ns a key. 8 to 32 make no
-// difference.
+// How many keys ahead a loop fetches, so that a bucket has arrived when its key's turn comes: memory takes some 100 ns, and a key a few ns. Values from
+// 8 to 32 make no difference.
 constexpr size_t kAhead = 16;
 constexpr size_t kRing = 2 * kAhead;
 static_assert(std::has_single_bit(kRing));
@@ -29,7 +29,7 @@ constexpr uint32_t kNoSlot = 64;
 
 inline uint64_t below(uint32_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
-// Where a record is, and the head of its bucket, which is locked.
+// Where a record is, and the head of its bucket. The bucket is locked.
 struct Found {
   uint64_t bucket = 0;
   uint32_t slot = kNoSlot;
@@ -79,7 +79,7 @@ class Loop {
       if (matches == 0) return;
       const std::byte* const record = buckets_.record(home, static_cast<uint32_t>(std::countr_zero(matches)));
       __builtin_prefetch(record, 1);
-      // It may lie in two.
+      // The record may lie in two lines.
       __builtin_prefetch(record + layout_.record_bytes() - 1, 1);
     };
     constexpr size_t kHalf = kAhead / 2;
@@ -106,7 +106,7 @@ class Loop {
   Code code_at(size_t i) const { return job_.codes == nullptr ? job_.code : Code::of(job_.codes[i]); }
   const std::byte* given_at(size_t i) const { return job_.given + i * job_.given_stride; }
 
-  // Without its lock, which may be another one's: what it says is looked at again under the lock.
+  // Looks at the tags without the bucket's lock, which another thread may hold; the search is repeated under the lock.
   uint64_t guess(uint64_t home, const Key& key) const {
     return layout_.tag_matches(buckets_.tags(home), Buckets::tag_of(key));
   }
@@ -139,7 +139,7 @@ class Loop {
     buckets_.head(bucket).store(head.word(), std::memory_order_relaxed);
   }
 
-  // False: there is no room for it.
+  // Does key number i of the job. False: there is no room for its record.
   bool do_one(size_t i, const Key& key, uint64_t home) {
     Found found{.bucket = home, .head = lock(home)};
     found.slot = find_in(home, found.head, key);
@@ -154,7 +154,7 @@ class Loop {
     return is_done;
   }
 
-  // It is not in its home, which is locked.
+  // Goes on with a key that is not in its home. The home is locked.
   [[gnu::noinline]] bool do_beyond(size_t i, const Key& key, uint64_t home, Head& home_head) {
     for (uint32_t distance = 1; distance <= home_head.reach; ++distance) {
       const uint64_t bucket = home + distance;
@@ -210,7 +210,7 @@ class Loop {
     note(i, Outcome::kInserted);
   }
 
-  // The last one of the bucket takes its place.
+  // Removes the record; the last one of the bucket takes its place.
   void remove(Found& found) {
     const uint32_t last = --found.head.count;
     ++job_.removed_count;

@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint64_t kProbeBytes = 128 << 20, kSmallBytes = 256 << 10;
 constexpr uint64_t kSteps = 1 << 15;
-constexpr int kRepeats = 3;  // of which the fastest counts: whoever shares the machine makes others slower
+constexpr int kRepeats = 3;  // the fastest counts: other users of the machine make runs slower
 
-// The least of some runs of work(), in nanoseconds for each of `steps`.
+// The time of the fastest of some runs of work(), in nanoseconds for each of its `steps` steps.
 template <class Work>
 double least_ns(int repeats, uint64_t steps, Work work) {
   uint64_t least = UINT64_MAX;
@@ -30,24 +30,24 @@ double least_ns(int repeats, uint64_t steps, Work work) {
   return static_cast<double>(least) / static_cast<double>(steps);
 }
 
-// Memory in lines, of zeros but for counts of visits.
+// Lines of memory: zeros except for counts of visits.
 class Probe {
  public:
   explicit Probe(std::byte* memory) : memory_(memory) {}
 
-  // From front to back.
+  // Visits the lines from front to back.
   void walk(uint64_t bytes) const {
     for (uint64_t at = 0; at < bytes; at += base::kLineBytes) visit(memory_ + at);
   }
-  // Random lines of so much memory, each known when the one before is there.
+  // Visits random lines within the first `bytes`; which one comes next is known only when the one before has arrived.
   void chase(uint64_t bytes) {
     for (uint64_t i = 0; i < kSteps; ++i) {
       const uint64_t never = load_word<uint64_t>(line(bytes) + base::kLineBytes / 2);
       state_ += base::kMixStep + never;
     }
-    asm volatile("" : : "r"(state_));  // or the compiler finds that nobody wants it
+    asm volatile("" : : "r"(state_));  // otherwise the compiler removes the loop, whose result nobody uses
   }
-  // The same, fetched ahead.
+  // The same, but lines are fetched ahead.
   void scatter(uint64_t bytes) {
     constexpr uint64_t kAhead = 16;
     std::byte* next[kAhead];
@@ -86,7 +86,7 @@ double ns_per_cycle() {
 }
 
 Machine measure_machine() {
-  // Where there is no memory for it: what machines of this time take, about.
+  // For lack of memory to measure with: about what current machines take.
   Machine machine{.latency_ns = 90, .line_ns = 12, .stream_ns = 6, .cache_bytes = 8 << 20};
   machine.ns_per_cycle = ns_per_cycle();
   HugeMemory memory;
@@ -101,7 +101,7 @@ Machine measure_machine() {
   };
   const double memory_ns = latency(kProbeBytes), cached_ns = latency(kSmallBytes);
   machine.latency_ns = std::max(memory_ns - cached_ns, machine.line_ns);
-  // Where about half of the lines hit the share of hits says most.
+  // The share of hits says most when about half of the lines hit the cache.
   double nearest = 1;
   for (uint64_t bytes = kSmallBytes * 2; bytes < kProbeBytes; bytes *= 2) {
     const double hits = (memory_ns - latency(bytes)) / std::max(memory_ns - cached_ns, 1.0);
@@ -161,7 +161,7 @@ BaseCosts measure_base_costs(const Shape& shape) {
   costs.direct_ns = time(kernels.direct);
   costs.prefetch_ns = time(kernels.prefetch.shared);
   costs.tagged_ns = time(kernels.tagged.shared);
-  // A record to the end of what its region has staged.
+  // Copies records to the ends of what their regions have staged.
   constexpr uint64_t kRegions = 256;
   alignas(base::kLineBytes) std::byte lines[kRegions][base::kLineBytes];
   uint8_t ends[kRegions] = {};

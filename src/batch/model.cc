@@ -6,13 +6,13 @@
 namespace batch {
 namespace {
 
-// What part of as many bytes, asked for at random, is not in the cache: equation 2.2.
+// Which share of so many bytes that are used at random is not in the cache: equation 2.2.
 double miss_share(double bytes, double cache_bytes) {
   return bytes <= cache_bytes ? 0 : 1 - cache_bytes / bytes;
 }
 
-// Updates do not depend on each other: of a miss that is not fetched ahead the CPU hides a part behind the next ones; and of all lines of a bucket that are
-// fetched together some come with their neighbours. Both as measured for buckets of 128 and 512 bytes.
+// kSeen: updates do not depend on each other, so that a part of each miss that is not fetched ahead overlaps with the next ones. kTogether: when all lines
+// of a bucket are fetched together, some arrive with their neighbours. Both as measured for buckets of 128 and 512 bytes.
 constexpr double kSeen = 0.55, kTogether = 0.75;
 
 double divide(uint64_t a, uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
@@ -28,7 +28,7 @@ double modelled_ns(Engine engine, const Load& load, const Machine& machine, cons
   const double lines = load.shape.lines(), record_bytes = load.shape.record_bytes();
   const double records_bytes = buckets * load.shape.bucket_bytes, heads_bytes = buckets * sizeof(uint16_t);
   const double head_misses = miss_share(heads_bytes, machine.cache_bytes);
-  // A search that goes on from line to line finds its record half way on average; they follow each other, so that the CPU fetches them ahead.
+  // A search from line to line finds its record half way on average; the lines follow each other, so that the CPU fetches them ahead.
   const double searched = (lines + 1) / 2;
   const double misses = miss_share(records_bytes + heads_bytes, machine.cache_bytes);
   const double one_by_one =
@@ -45,7 +45,7 @@ double modelled_ns(Engine engine, const Load& load, const Machine& machine, cons
              head_misses * machine.line_ns;
     }
     case Engine::kCacheBuckets: {
-      // They take the cache from the table.
+      // Cache-buckets leave less of the cache for the table.
       const auto bytes = static_cast<double>(load.cache_bytes);
       const double bucket_bytes = load.cache_bucket_bytes;
       ThesisModel thesis{.m = buckets,
@@ -62,7 +62,7 @@ double modelled_ns(Engine engine, const Load& load, const Machine& machine, cons
       const double changes =
           divide(load.staging_bytes, load.shape.record_bytes()) * static_cast<double>(load.sessions);
       const double streamed_lines = 2 * record_bytes / base::kLineBytes;
-      // A region's buckets come from front to back where it has about as many changes as lines; else those that are asked for.
+      // A region with about as many changes as lines has all of its buckets fetched from front to back; otherwise only those that are needed.
       const double fetched = std::min(buckets * lines / changes, 2.0) * std::min(1.0, misses * 2);
       return base.stage_ns + base.tagged_ns + (streamed_lines + fetched) * machine.stream_ns;
     }

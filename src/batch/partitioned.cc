@@ -16,9 +16,9 @@
 namespace batch {
 namespace {
 
-// A region's part of the table, which is to stay in a processor's own cache while the changes are made.
+// How much of the table belongs to a region: it should stay in a processor's own cache while the changes are made.
 constexpr uint64_t kRegionTableBytes = 256 << 10;
-// What a lane has for a region at least: for fewer changes it does not pay to go through so much of the table.
+// How much of a lane belongs to a region at least: for fewer changes it does not pay to go through so much of the table.
 constexpr uint64_t kRegionLaneBytes = 4 << 10;
 constexpr uint32_t kMixed = 1 << 8;
 constexpr uint32_t kChunk = 128;
@@ -28,8 +28,8 @@ constexpr uint64_t kLinesPerChange = 4;
 constexpr uint64_t kNoStamp = ~uint64_t{0};
 constexpr uint32_t kNone = ~uint32_t{0};
 
-// Copies to or from a line that its owner may be changing while others copy it. That is a race by design: look() finds out afterwards, and does not
-// use the copy.
+// Copies to or from an open line, which its owner may change while others copy it. This is an intended race: look() finds out afterwards whether the line
+// was overwritten, and then does not use the copy.
 __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::byte* from, uint64_t bytes) {
   for (; bytes >= sizeof(uint64_t);
        bytes -= sizeof(uint64_t), to += sizeof(uint64_t), from += sizeof(uint64_t))
@@ -39,49 +39,49 @@ __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::
 
 }  // namespace
 
-// A region in a lane.
+// A region's part of a lane.
 struct Partitioned::Region {
   std::atomic<uint32_t> count{0};  // of staged changes; only the owner changes it
-  uint32_t made = 0;  // so many of them, the first ones, are in the table already; under the region's lock
-  // From which change on they have stamps, and the stamp of that one; published by count. kNone: none has.
+  uint32_t made = 0;  // the first `made` of them are in the table already; under the region's lock
+  // The first change that has a stamp (all later ones have stamps, too), and its stamp; both published by count. kNone: no change has one.
   std::atomic<uint32_t> first_stamped{0};
   uint64_t begin_stamp = 0;
-  // The code of all changes; kMixed: they have different ones.
+  // The code of all changes; kMixed: they have different codes.
   std::atomic<uint32_t> code{0};
 };
 
 struct Partitioned::Lane final : StagingLane {
-  std::atomic<uint64_t> call_stamp{0};  // of the call that is under way; 0: none is
+  std::atomic<uint64_t> call_stamp{0};  // of the call under way; 0: there is none
   bool is_free = false;                 // under lanes_lock_
   HugeMemory memory;
-  std::byte* lines = nullptr;  // two for each region, in turns: the open one, and that before it
+  std::byte* lines = nullptr;  // two for each region, which take turns: the open one, and the one before
   Region* regions = nullptr;
   std::byte* buffers = nullptr;
   uint32_t* stamps = nullptr;
   uint8_t* codes = nullptr;
 
-  // The line that has these bytes of the region's buffer until they are streamed there.
+  // The line that holds the bytes at this offset in region `number`'s buffer until they are streamed there.
   std::byte* line(uint64_t number, uint64_t offset_bytes) const {
     return lines + (2 * number + (offset_bytes / base::kLineBytes & 1)) * base::kLineBytes;
   }
 };
 
-// What a lane has in a region, as look() has found it for the thread that holds the region's lock.
+// What a lane has staged for a region, as look() has found it for the thread that holds the region's lock.
 struct Partitioned::Part {
   Region* region;
   const std::byte* buffer;
   const uint32_t* stamps;
   const uint8_t* codes;  // null: all have `code`
   uint8_t code;
-  uint32_t at, end;  // the changes that are to be made
+  uint32_t at, end;  // the changes [at, end) have to be made
   uint32_t first_stamped;
-  // For a merge: the stamp of the change `at`, or kNoStamp if that is the end; and where `at` was when the chunk began.
+  // For a merge: the stamp of change `at`, or kNoStamp at the end; and the value of `at` when the current chunk began.
   uint64_t next_stamp;
   uint32_t begin;
   uint64_t line_begin;  // bytes from here on are in `line`, the others in the buffer
   alignas(base::kLineBytes) std::byte line[base::kLineBytes];
 
-  // That of the change `at`. 0: it has none, and is older than all that have one.
+  // The stamp of change `at`. 0: it has none, and is older than all changes that have one.
   uint64_t stamp() const { return at < first_stamped ? 0 : region->begin_stamp + stamps[at]; }
   // Copies the first `bytes` of a record.
   [[gnu::always_inline]] void copy(uint32_t index, uint32_t record_bytes, std::byte* to,
@@ -118,7 +118,7 @@ base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, u
   made->buffer_bytes_ = base::round_up(uint64_t{made->capacity_} * shape.record_bytes(), base::kLineBytes);
   if (auto opened = made->locks_memory_.open(count * sizeof(sys::Mutex), "the locks of regions"); !opened)
     return std::unexpected(opened.error());
-  made->locks_ = made->locks_memory_.at<sys::Mutex>(0);  // of zeros: free
+  made->locks_ = made->locks_memory_.at<sys::Mutex>(0);  // zeros, that is unlocked
   return made;
 }
 
@@ -156,26 +156,26 @@ base::Expected<StagingLane*> Partitioned::open_lane() {
   lane->buffers = lane->memory.at<std::byte>(buffers_at);
   lane->stamps = lane->memory.at<uint32_t>(stamps_at);
   lane->lines = lane->memory.at<std::byte>(lines_at);
-  lane->regions = lane->memory.at<Region>(regions_at);  // of zeros: empty
+  lane->regions = lane->memory.at<Region>(regions_at);  // zeros, that is empty
   lane->codes = lane->memory.at<uint8_t>(codes_at);
   lanes_[count] = lane.release();
   if (count == 1) begin_stamps();
-  // Pairs with the acquire of who looks at all lanes.
+  // Pairs with the acquire in look_at_all() and staged_count().
   lane_count_.store(count + 1, std::memory_order_release);
   return lanes_[count];
 }
 
-// The second lane is about to come: from now on changes need stamps. What the first lane has staged by now is older than anything that others will stage.
+// Called before the second lane is used: from now on changes need stamps. What the first lane has staged so far is older than all that others will stage.
 void Partitioned::begin_stamps() {
   has_stamps_.store(true, std::memory_order_relaxed);
-  sys::pass_seldom(streams_);  // put() passes often
-  // A call that may not have seen has_stamps_ ends before others stage anything. Pairs with the release in put().
+  sys::pass_seldom(streams_);  // the other side is pass_often() in put()
+  // Waits for the end of a call that may not have seen has_stamps_, before others stage anything. Pairs with the release in put().
   const std::atomic<uint64_t>& call_stamp = lanes_[0]->call_stamp;
   const uint64_t under_way = call_stamp.load(std::memory_order_acquire);
   while (under_way != 0 && call_stamp.load(std::memory_order_acquire) == under_way) sched_yield();
 }
 
-// What the lane has staged stays in it; the next session that needs a lane gets it.
+// What is staged stays in the lane; the next session that needs a lane takes this one over.
 void Partitioned::close_lane(StagingLane* lane) {
   sys::LockGuard scope(lanes_lock_);
   static_cast<Lane*>(lane)->is_free = true;
@@ -184,18 +184,18 @@ void Partitioned::close_lane(StagingLane* lane) {
 Staged Partitioned::put(Session& session, Job& job) {
   Lane& lane = *static_cast<Lane*>(session.lane());
   const uint64_t stamp = sys::cycle_clock();
-  // Relaxed: the counts that follow publish it; and see begin_stamps().
+  // Relaxed: the counts, which are stored after it, publish it; and see begin_stamps().
   lane.call_stamp.store(stamp, std::memory_order_relaxed);
   sys::pass_often(streams_);
   const bool has_room =
       (this->*put_)(session, job, lane, has_stamps_.load(std::memory_order_relaxed) ? stamp : 0);
   sys::drain_streams();
-  // Pairs with the acquire in look(): who sees that the call has ended sees all that it has staged.
+  // Pairs with the acquire in look(): a thread that sees that the call has ended sees all that the call has staged.
   lane.call_stamp.store(0, std::memory_order_release);
   return has_room ? Staged::kDone : Staged::kNoRoom;
 }
 
-// `stamp` 0: without.
+// `stamp` 0: the changes get no stamps. False: a region is full, and the table has no room for its changes.
 template <class Sizes>
 bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp) {
   const Sizes sizes(shape_);
@@ -241,22 +241,22 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
     }
     // Pairs with the acquire in look().
     region.count.store(count + 1, std::memory_order_release);
-    // The line before the open one is not written to until the count is stored.
+    // Only after the count is stored may the next record overwrite the line before the open one: its readers notice by the count.
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   return true;
 }
 
-// Notes a code that differs from those of the changes before, or follows on different ones.
+// Notes the code of a change, if it differs from those of the changes before, or if these differ from each other.
 void Partitioned::note_code(Region& region, uint8_t* codes, uint32_t count, uint32_t code) {
   const uint32_t known = region.code.load(std::memory_order_relaxed);
   if (known != kMixed) memset(codes, static_cast<int>(known), count);
   codes[count] = static_cast<uint8_t>(code);
-  // Pairs with the acquire in look(): whoever sees it sees the codes.
+  // Pairs with the acquire in look(): a thread that sees kMixed sees the codes.
   if (known != kMixed) region.code.store(kMixed, std::memory_order_release);
 }
 
-// Sets `part` to the changes of a lane in the region that may be made now: those of calls that began before `limit` and have returned; or all, of the lane
+// Sets `part` to the lane's changes in the region that may be made now: those of calls that began before `limit` and have returned; all, if the lane is
 // `own`. False: there are none. REQUIRES: the region's lock.
 bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t limit, Part& part) const {
   Region& region = lane.regions[number];
@@ -276,7 +276,7 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
            region.begin_stamp + part.stamps[part.end - 1] >= end_stamp)
       --part.end;
     part.line_begin = base::round_down(uint64_t{count} * shape_.record_bytes(), base::kLineBytes);
-    // Step 3. Changes without stamps may be of the call that is under way.
+    // Step 3. Changes without stamps may belong to the call that is under way.
     if (streams_ && (has_changed || (call_stamp != 0 && (part.end < count || part.at < part.first_stamped))))
       sys::process_barrier();
     copy_open(part.line, lane.line(number, part.line_begin), base::kLineBytes);
@@ -286,18 +286,18 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
     count = now;
     has_changed = true;
   }
-  // kMixed may come from changes behind the count; the codes of those before it are there then, too.
+  // kMixed may have been set for changes after the count; the codes of those before it are there in that case, too.
   const uint32_t code = region.code.load(std::memory_order_acquire);
   part.codes = code == kMixed ? lane.codes + number * capacity_ : nullptr;
   part.code = static_cast<uint8_t>(code);
   return part.at < part.end;
 }
 
-// Looks at all lanes; sets the first of `parts`, and returns how many. REQUIRES: the region's lock.
+// Looks at all lanes; fills `parts` from the front, and returns how many there are. REQUIRES: the region's lock.
 uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts) const {
   uint32_t found = 0;
-  // Lanes are looked at one after the other. A change that is staged later than this may come after one in a lane that has been looked at already: it
-  // is left for later.
+  // Lanes are looked at one after the other. A change of a call that begins later than now may have to follow one in a lane that was looked at before
+  // that one was staged; so it is left for later.
   const uint64_t limit = sys::cycle_clock();
   sys::finish_loads();
   // Pairs with the release in open_lane().
@@ -306,7 +306,7 @@ uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts)
   return found;
 }
 
-// Fetches the region's buckets into the cache from front to back where most of them are wanted: that is faster than fetching each when it is needed.
+// Fetches the region's buckets into the cache from front to back if most of them are needed: that is faster than fetching each when its turn comes.
 void Partitioned::fetch(const Session& session, uint64_t number, uint32_t changes) const {
   const Buckets& buckets = session.buckets();
   const uint64_t begin = buckets.spread().home_of_first(regions_, number),
@@ -314,7 +314,7 @@ void Partitioned::fetch(const Session& session, uint64_t number, uint32_t change
   if (changes * kLinesPerChange >= (end - begin) * shape_.lines()) buckets.fetch(begin, end);
 }
 
-// Makes changes that are all in the caller's own lane, where they lie.
+// Makes changes that are all in the caller's own lane, without copying them.
 bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& part) const {
   const uint32_t record_bytes = shape_.record_bytes();
   std::byte* const buffer = own.buffers + number * buffer_bytes_;
@@ -345,7 +345,7 @@ bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
     for (Part& part : parts) part.begin = part.at;
     uint32_t count = 0;
     for (; count < kChunk; ++count) {
-      // Without a branch that depends on which it is: that is random.
+      // Without a branch that depends on which part it is: nobody could predict it.
       Part* oldest = parts.data();
       for (Part& part : parts.subspan(std::min<size_t>(1, parts.size())))
         oldest = part.next_stamp < oldest->next_stamp ? &part : oldest;
@@ -392,7 +392,7 @@ bool Partitioned::make_region(Session& session, uint64_t number) {
   return true;
 }
 
-// May a change of the key be staged? Where there are too many changes to look at, the answer is yes.
+// May a change of the key be staged? If there are too many changes to look at, the answer is yes.
 bool Partitioned::may_have(uint64_t number, const Key& key, const Lane* own) {
   sys::LockGuard scope(locks_[number]);
   Part parts[kMaxLanes];

@@ -1,21 +1,21 @@
-// Partitioned: each session stages for itself, without locks, in buffers that are written past the CPU's cache. When a session's buffer for a region
-// is full, the changes that all sessions have staged for the region are merged, and made together while the region's part of the table is in the cache.
+// Partitioned: each session stages for itself, without locks, in buffers that it writes with stores that bypass the CPU's cache. When a session's buffer
+// for a region is full, the changes that all sessions have staged for the region are merged and made together, while that part of the table is cached.
 //
 //   lane            belongs to one session at a time, and has for each region:
-//     lines         the open line, which is filled in the CPU's cache, and the one before it. The two take turns, so that a reader of the open line
-//                   finds out by the count whether it was written over meanwhile
-//     buffer        | record 0 | record 1 | ...         |   whole lines, streamed past the cache; only the open one is missing
-//     stamps        when each change was staged: the CPU's clock at the beginning of the call, less that of the region's first change. There are some
-//                   only with several lanes
+//     lines         the open line, which is filled in the CPU's cache, and the line before it. The two take turns, so that a reader of the open line can
+//                   find out from the count whether the line was overwritten meanwhile
+//     buffer        | record 0 | record 1 | ...         |   whole lines, streamed past the cache; the open line is not there yet
+//     stamps        when each change was staged: the CPU's clock at the beginning of the call, minus that of the region's first stamped change. Changes
+//                   have stamps only if there are several lanes
 //     codes         what each change does
 //
 //  1 a session appends to its own lane, and publishes the count. Nobody waits for anybody
-//  2 whoever makes a region's changes holds the region's lock, and takes the changes of all lanes in the order of their stamps: changes of a call
-//    that had returned before another began come before that one's. Changes of calls that have not returned yet, or that began since it looked at the
+//  2 a thread that makes a region's changes holds the region's lock, and takes the changes of all lanes in the order of their stamps: if one call had
+//    returned before another began, its changes come first. Changes of calls that have not returned yet, or that began after the thread looked at the
 //    clock, are left for later
-//  3 a call drains its streams before it says that it has ended. If a lane has a call under way, lines that the lane has streamed to the region may
-//    not have arrived yet: whoever reads them first has all processors pass a barrier
-//  4 only the owner empties a region of its lane: when all of it has been made, with the region's lock
+//  3 a call drains its streamed stores before it publishes that it has ended. While a lane has a call under way, lines that it has streamed to the
+//    region may not have arrived yet: a thread that reads them first makes all processors pass a barrier
+//  4 only the owner of a lane empties a region there: under the region's lock, when all of its changes have been made
 #pragma once
 #include <atomic>
 #include <memory>
@@ -31,9 +31,9 @@ namespace batch {
 
 class Partitioned final : public Staging {
  public:
-  // What a lane has at least.
+  // The smallest size of a lane.
   static constexpr uint64_t kMinLaneBytes = 64 << 10;
-  // Errors: EINVAL: lane_bytes is less than that; ENOMEM.
+  // Errors: EINVAL: lane_bytes is less than kMinLaneBytes; ENOMEM.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t lane_bytes,
                                                        uint64_t key_space, uint64_t home_count,
                                                        bool has_barrier);
@@ -72,13 +72,13 @@ class Partitioned final : public Staging {
   bool (Partitioned::*make_merged_)(Session&, std::span<Part>) const = nullptr;
   bool (Partitioned::*put_)(Session&, Job&, Lane&, uint64_t) = nullptr;
   std::atomic<bool> has_stamps_{false};  // from the second lane on
-  bool streams_ = false;                 // only where the kernel has barriers (3)
-  uint32_t capacity_ = 0;                // changes that a lane has room for in a region
-  uint64_t buffer_bytes_ = 0;            // what their records take
+  bool streams_ = false;                 // only if the kernel has barriers (3)
+  uint32_t capacity_ = 0;                // how many changes of one region fit into a lane
+  uint64_t buffer_bytes_ = 0;            // the size of their records
   HugeMemory locks_memory_;
-  sys::Mutex* locks_ = nullptr;  // of regions
+  sys::Mutex* locks_ = nullptr;  // one for each region
   sys::Mutex lanes_lock_;
-  std::atomic<uint32_t> lane_count_{0};  // lanes come, and none goes
+  std::atomic<uint32_t> lane_count_{0};  // never becomes smaller
   Lane* lanes_[kMaxLanes] = {};
 };
 

@@ -1,4 +1,4 @@
-// Sessions: they do jobs, and have the table grow if a job finds no room.
+// Sessions: they do jobs, and make the table grow if a job finds no room.
 #include <cstring>
 
 #include "base/single_writer.h"
@@ -40,7 +40,7 @@ Table::Counts Session::counts() const {
           .answers = answers_.load(std::memory_order_relaxed)};
 }
 
-// Calls what() -> Did inside of the gate, again and again, until all is done or there can be no more room.
+// Calls what() -> Did inside the gate, again and again, until all is done, or until there is no room and the table cannot grow.
 template <class Do>
 Session::Ran Session::run_with_room(Do what) {
   bool has_dropped = false;
@@ -56,7 +56,7 @@ Session::Ran Session::run_with_room(Do what) {
     const Table::Grown grown = table_.grow(growths);
     drops_ = false;
     if (grown == Table::Grown::kYes) continue;
-    // The next try drops what is staged and has no room.
+    // The next try drops staged changes that have no room.
     drops_ = grown == Table::Grown::kNo && did == Did::kNoStagedRoom;
     has_dropped |= drops_;
     is_done = !drops_;
@@ -81,7 +81,7 @@ void Session::apply_staged(Job& job) {
     base::increase(dropped_, uint64_t{1});
     has_dropped = true;
   }
-  // What comes next may have room again after a growth.
+  // For the changes that follow, the table may grow again.
   if (has_dropped && table_.options_.grows) drops_ = false;
   base::increase(missed_, uint64_t{job.absent_count});
 }
@@ -105,7 +105,7 @@ Session::Ran Session::run(Job& job) {
   });
   note_keys(job.count, wants_answers);
   if (is_tried) table_.go_on_with_choice(*this);
-  // A call that asks for something else is not told that staged changes of others were dropped.
+  // If the call itself staged nothing, and all of its keys are done, it does not report that staged changes of others were dropped.
   if (!is_staged && job.done_count == job.count && ran == Ran::kFull) return Ran::kAll;
   if (!is_staged || ran != Ran::kAll || table_.options_.stale_changes_max == 0) return ran;
   stale_changes_ += job.count;
@@ -124,7 +124,7 @@ Session::Did Session::did_of(Staged staged) {
 Session::Did Session::stage(Staging& staging, Job& job) {
   if (lane_ == nullptr) {
     auto lane = staging.open_lane();
-    // Where the table has chosen to stage, the lack of a lane is no error: the session does without staging.
+    // If staging is the table's own choice, the lack of a lane is no error: the session does without staging.
     if (!lane && table_.chooses_.load(std::memory_order_relaxed)) return settle_and_apply(&staging, job);
     if (!lane) return Did::kNoMemory;
     lane_ = *lane;
@@ -139,7 +139,7 @@ Session::Did Session::settle_and_apply(Staging* staging, Job& job) {
   return job.done_count == job.count ? Did::kAll : Did::kNoRoom;
 }
 
-// Counts keys, and now and then has the table look whether the share of them that wants answers has changed since it has chosen.
+// Counts keys. Now and then it lets the table check whether the share of keys that want answers has changed since the table chose its engine.
 void Session::note_keys(uint64_t keys, bool want_answers) {
   base::increase(keys_, keys);
   if (want_answers) base::increase(answers_, keys);

@@ -1,17 +1,17 @@
-// Shape: what the records and buckets of a table look like. The words of src/batch:
+// Shape: what the records and buckets of a table look like. The terms of src/batch:
 //
 //   record   a key and a value, side by side, of fixed size
-//   bucket   some lines of the CPU's cache with as many records as fit: the unit that is locked, searched and written
+//   bucket   some cache lines with as many records as fit: what is locked, searched and written as a unit
 //   home     the bucket that a key belongs to
-//   tag      a byte of a key's hash, kept beside the buckets
+//   tag      a byte of a key's hash, kept outside the buckets
 //
 //   record   | key | value |
-//   bucket   | record 0 | record 1 | ...        | what is left |     begins at a line
-//   head     | lock | reach: 4 bits | count: 7 bits |                16 bits, in an array of their own
+//   bucket   | record 0 | record 1 | ...        | unused |           begins at a cache line
+//   head     | lock | reach: 4 bits | count: 7 bits |                16 bits; heads lie in an array of their own
 //
-//   count   how many records the bucket has, which are in its first places
-//   reach   keys whose home this is lie in it, or in one of so many buckets behind it
-// A locked head is kLocked and nothing else: only the thread that has locked it knows what it was, and only that thread changes the bucket. (The
+//   count   how many records the bucket has; they are in its first slots
+//   reach   the records of keys whose home this is lie in this bucket, or in one of the next `reach` buckets
+// A locked head has the value kLocked: only the thread that has locked it knows its count and reach, and only that thread changes the bucket. (The
 // thesis has a lock for each bucket as well; its buckets are always full. Cache-aware batch update, section 2.2.1.)
 #pragma once
 #include <cstdint>
@@ -25,7 +25,7 @@ inline constexpr uint32_t kMinKeyBytes = 4, kMaxKeyBytes = 16;
 inline constexpr uint32_t kMinRecordBytes = 8, kMaxRecordBytes = 64;
 inline constexpr uint32_t kMinBucketBytes = 64, kMaxBucketBytes = 512;
 inline constexpr uint32_t kMaxSlots = kMaxBucketBytes / kMinRecordBytes;
-static_assert(kMaxSlots == 64);  // a word has a bit for each
+static_assert(kMaxSlots == 64);  // a word has a bit for each slot
 
 struct Shape {
   uint32_t key_bytes = 0;
@@ -37,7 +37,7 @@ struct Shape {
   constexpr uint32_t lines() const { return bucket_bytes / base::kLineBytes; }
 };
 
-// Whether there can be a table of such records; buckets are not looked at. Errors: EINVAL, with what may be.
+// Checks whether there can be a table of such records; does not look at bucket_bytes. Errors: EINVAL; the message says what is allowed.
 base::Expected<void> check_records(const Shape& shape, uint64_t records, uint64_t key_space);
 
 struct Head {

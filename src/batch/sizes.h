@@ -1,5 +1,5 @@
-// Sizes: the bytes of keys, values and records, as constants for those that are common, so that loops over records are compiled for them. Local to the
-// file that includes this, since each may be compiled for other CPUs.
+// Sizes: the sizes of keys, values and records. Common ones are constants, so that loops over records are compiled for them. All is local to the file that
+// includes this, since each file may be compiled for other CPUs.
 #pragma once
 #include "batch/shape.h"
 
@@ -30,7 +30,7 @@ class FixedSizes {
   }
 };
 
-// Calls set(Sizes) for those sizes, among what is compiled on its own, that the shape has. False: it has none of these.
+// Calls set() with the first of these Sizes that fits the shape. False: none fits.
 template <class... Sizes, class Set>
 bool with_sizes(const Shape& shape, Set set) {
   return ((Sizes::fit(shape) && (set(Sizes(shape)), true)) || ...);

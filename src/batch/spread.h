@@ -1,5 +1,5 @@
-// Spread: which bucket is a key's home. Both ways keep an order, so that a table grows from front to back: by the keys' hashes, or by the
-// keys themselves, which then are numbers below a bound, about evenly spread.
+// Spread: says which bucket is a key's home: by the key's hash; or by the key itself, if keys are numbers below a bound, about evenly spread. Both ways
+// keep an order, so that a table that grows can move its records from front to back.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,8 @@ class Spread {
     spread.bucket_count_ = bucket_count;
     return spread;
   }
-  // Each bucket has as many neighbouring numbers; the last one may have fewer. REQUIRES: 0 < key_space <= kMaxKeySpace, bucket_count > 0.
+  // Each bucket is the home of the same count of neighbouring numbers; the last ones may have fewer. REQUIRES: 0 < key_space <= kMaxKeySpace,
+  // bucket_count > 0.
   static Spread by_number(uint64_t key_space, uint64_t bucket_count) {
     Spread spread;
     spread.bucket_count_ = bucket_count;
@@ -27,7 +28,7 @@ class Spread {
     return spread;
   }
 
-  // By numbers below the key space; 0: by hash.
+  // By number, if there is a key space; key_space 0: by hash.
   static Spread of(uint64_t key_space, uint64_t bucket_count) {
     return key_space == 0 ? by_hash(bucket_count) : by_number(key_space, bucket_count);
   }
@@ -45,7 +46,8 @@ class Spread {
     return static_cast<uint64_t>(Wide{key.low} * factor_ >> shift_);
   }
 
-  // The home here of the first key that has its home there in that one, or of one before; the same for one behind the last: the end of all.
+  // The home, in this spread, of the first key whose home in the `other` one is `home`; or a home before it. For the number of homes there, it is the
+  // number of homes here: the end.
   uint64_t home_of_first(const Spread& other, uint64_t home) const {
     const Wide first =
         key_space_ == 0 ? Wide{home} * bucket_count_ / other.bucket_count_ : Wide{home} * other.span_ / span_;

@@ -44,12 +44,12 @@ TEST(SpreadTest, HashesFillAllHomesAlike) {
   std::vector<uint32_t> counts(kHomes);
   for (uint64_t i = 0; i < kKeys; ++i) ++counts[spread.home(key_of(i))];
   for (const uint32_t count : counts) {
-    EXPECT_GT(count, 120u);  // 200 and six times the deviation
+    EXPECT_GT(count, 120u);  // 200 minus six standard deviations, roughly
     EXPECT_LT(count, 290u);
   }
 }
 
-// A table that grows goes through its records from front to back.
+// So a table that grows can move its records from front to back.
 TEST(SpreadTest, TwiceAsManyHomesKeepTheOrder) {
   std::mt19937_64 random(8);
   const Spread once = Spread::by_hash(1013), twice = Spread::by_hash(2026);
@@ -69,7 +69,7 @@ TEST(SpreadTest, KeysOfAllLengthsAreWhatTheirBytesAre) {
       memcpy(&number, memory, bytes);
       EXPECT_EQ(key, key_of(number)) << bytes;
     }
-    memory[bytes] ^= std::byte{1};  // behind it
+    memory[bytes] ^= std::byte{1};  // after the key
     EXPECT_EQ(load_key(memory, bytes), key) << bytes;
     for (uint32_t i = 0; i < bytes; ++i) {
       memory[i] ^= std::byte{1};

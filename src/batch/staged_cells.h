@@ -1,10 +1,10 @@
-// StagedCells: small pieces of memory of one size in which changes wait. Both kinds of cache-buckets are made of them.
+// StagedCells: small pieces of memory, all of the same size, in which changes wait. CacheBuckets and Decoupled use them as cache-buckets.
 //
 //   cell    | record 0 | record 1 | ...     |     each a change: its key, and the given value
 //   codes   a byte for each record: what is to be done (job.h)
 //
-// This is memory and nothing else: the owner knows how many changes a cell has, and who uses it at the moment. All of it is zeros at first, also the
-// bytes beside the cells, which the owner uses as it likes.
+// This class only holds the memory: the owner knows how many changes a cell has, and who may use it at the moment. All is zeros at first, including some
+// bytes besides the cells, which the owner may use for anything.
 #pragma once
 #include <cstring>
 
@@ -20,7 +20,7 @@ class StagedCells {
  public:
   StagedCells(const Shape& shape, uint32_t cell_bytes) : shape_(shape), cell_bytes_(cell_bytes) {}
 
-  // What a cell takes, with its codes.
+  // The size of a cell with its codes.
   uint64_t bytes_each() const { return cell_bytes_ + capacity(); }
   // Errors: ENOMEM. REQUIRES: not open.
   base::Expected<void> open(uint64_t count, uint64_t bytes_beside) {
@@ -40,7 +40,7 @@ class StagedCells {
   uint64_t memory_bytes() const { return memory_.bytes(); }
 
   uint32_t capacity() const { return cell_bytes_ / shape_.record_bytes(); }
-  // The job's next change becomes the cell's change number `at`. REQUIRES: at < capacity().
+  // Copies the job's next change into the cell, as its change number `at`. REQUIRES: at < capacity().
   void put(uint64_t cell, uint32_t at, const Job& job) const {
     std::byte* const record = records(cell) + at * shape_.record_bytes();
     memcpy(record, job.keys + job.done_count * job.key_stride, shape_.key_bytes);
@@ -48,13 +48,13 @@ class StagedCells {
       memcpy(record + shape_.key_bytes, job.given + job.done_count * job.given_stride, shape_.value_bytes);
     codes(cell)[at] = job.code.byte();
   }
-  // Is one of the first `count` changes of the key?
+  // Is one of the first `count` changes a change of this key?
   bool has(uint64_t cell, uint32_t count, const Key& key) const {
     for (uint32_t i = 0; i < count; ++i)
       if (load_key(records(cell) + i * shape_.record_bytes(), shape_.key_bytes) == key) return true;
     return false;
   }
-  // A job that makes the first `count` changes.
+  // A job that makes the cell's first `count` changes.
   Job job_of(uint64_t cell, uint32_t count) const {
     const uint32_t record_bytes = shape_.record_bytes();
     return {.count = count,

@@ -1,4 +1,4 @@
-// What is staged: when it is made, what has no room, what a budget is too small for.
+// Staged changes: when they are made, what happens to those without room, and what budgets are too small.
 #include "batch/staging.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(StagingTest, MoreSessionsThanMayStageAreTold) {
     job.outcomes = nullptr;
     ASSERT_EQ(sessions.back()->run(job), i < 256 ? Session::Ran::kAll : Session::Ran::kNoMemory) << i;
   }
-  // Who is gone leaves its place to others.
+  // A closed session leaves its lane to others.
   sessions.erase(sessions.begin());
   Job job = keys.job(Action::kUpsert);
   job.outcomes = nullptr;
@@ -69,7 +69,7 @@ TEST(StagingTest, LessThanStagingTakesIsRefused) {
     ASSERT_FALSE(opened);
     EXPECT_EQ(opened.error().number, EINVAL);
     EXPECT_STREQ(opened.error().message, text);
-    // And by a table that has another engine, which it keeps.
+    // The same for a table that already has another engine: it keeps that one.
     options.engine = Engine::kDirect;
     const Engine engine = options.cache_bytes < 1024 ? Engine::kCacheBuckets : Engine::kPartitioned;
     ASSERT_TRUE(table.open(options));
@@ -87,7 +87,7 @@ TEST(StagingTest, LessThanStagingTakesIsRefused) {
   refuses(options, "what a session stages takes 65536 bytes at least, not 65535");
 }
 
-// Changes of numbers [begin, end), whose outcomes nobody asks for.
+// Makes changes of the numbers [begin, end), without asking for outcomes.
 Session::Ran stage(Session& session, const Table& table, Action action, uint64_t begin, uint64_t end) {
   Keys keys(table.options().shape);
   for (uint64_t i = begin; i < end; ++i) keys.add(bytes_of(i, 8), bytes_of(i + 1, 8));
@@ -98,7 +98,7 @@ Session::Ran stage(Session& session, const Table& table, Action action, uint64_t
   return ran;
 }
 
-// Changes of records that are not there are counted when they are made.
+// Changes of records that do not exist are counted when they are made.
 TEST(StagingTest, ACacheBucketIsEmptiedWhenItIsFull) {
   for (const uint32_t bucket_bytes : {64, 128, 1024}) {
     Options options = numbers(1 << 20, Engine::kCacheBuckets);
@@ -115,7 +115,7 @@ TEST(StagingTest, ACacheBucketIsEmptiedWhenItIsFull) {
   }
 }
 
-// A table that may not grow, for numbers that are not spread: neighbours have 128 places.
+// A table that may not grow, for numbers that are not spread: neighbouring numbers share room for 128 records.
 Options crowded(Engine engine) {
   Options options = numbers(uint64_t{1} << 40, engine);
   options.records = 1'000'000;
@@ -123,13 +123,13 @@ Options crowded(Engine engine) {
   return options;
 }
 
-// Of a table that may not grow and has more to do than room: what has none is dropped and counted, and all else is made.
+// A table that may not grow gets more changes than it has room for: those without room are dropped and counted, and all others are made.
 TEST(StagingTest, WhatHasNoRoomIsDroppedAndTold) {
   for (const Engine engine : kStagingEngines) {
     Table table;
     ASSERT_TRUE(table.open(crowded(engine)));
     Session session(table);
-    constexpr uint64_t kRoom = 16 * 8;  // of a home, and of those behind it
+    constexpr uint64_t kRoom = 16 * 8;  // in a home, and in the buckets after it
     bool is_told = false;
     for (uint64_t i = 0; i < 1000; i += 100)
       is_told |= stage(session, table, Action::kUpsert, i, i + 100) == Session::Ran::kFull;
@@ -137,7 +137,7 @@ TEST(StagingTest, WhatHasNoRoomIsDroppedAndTold) {
     EXPECT_TRUE(is_told) << name_of(engine);
     EXPECT_EQ(table.record_count(), kRoom) << name_of(engine);
     EXPECT_EQ(table.dropped_count(), 1000 - kRoom) << name_of(engine);
-    // It goes on as before.
+    // The table goes on as before.
     EXPECT_EQ(session.flush(), Session::Ran::kAll);
     EXPECT_EQ(stage(session, table, Action::kRemove, 0, kRoom), Session::Ran::kAll);
     EXPECT_EQ(stage(session, table, Action::kUpsert, 0, 50), Session::Ran::kAll);
@@ -147,7 +147,7 @@ TEST(StagingTest, WhatHasNoRoomIsDroppedAndTold) {
   }
 }
 
-// What is staged is most of a table that grows: a part of it is full before others have anything.
+// Most of what a growing table will have is staged: one part of the table is full before others have anything.
 TEST(StagingTest, ATableGrowsForWhatIsStaged) {
   for (const Engine engine : kStagingEngines) {
     constexpr uint64_t kKeys = 700'000;
@@ -168,7 +168,7 @@ TEST(StagingTest, ATableGrowsForWhatIsStaged) {
   }
 }
 
-// One place of a table that grows is full for good; all else has room, and gets it.
+// One place in a table that grows stays full; all other changes find room.
 TEST(StagingTest, OnlyWhatHasNoRoomIsDropped) {
   for (const Engine engine : kStagingEngines) {
     Options options = numbers(uint64_t{1} << 40, engine);
@@ -181,8 +181,7 @@ TEST(StagingTest, OnlyWhatHasNoRoomIsDropped) {
       Keys keys(table.options().shape);
       for (uint64_t k = i; k < i + 100; ++k) {
         keys.add(bytes_of(k * kApart, 8));
-        if (k % 20 == 0)
-          keys.add(bytes_of(kApart * 7 + 1 + k, 8));  // neighbours, which no growth takes apart
+        if (k % 20 == 0) keys.add(bytes_of(kApart * 7 + 1 + k, 8));  // neighbours, which no growth separates
       }
       Job job = keys.job(Action::kUpsert);
       job.outcomes = nullptr;
@@ -196,7 +195,7 @@ TEST(StagingTest, OnlyWhatHasNoRoomIsDropped) {
   }
 }
 
-// A reader of what is in the way of nobody's room gets its answer.
+// A reader gets its answer even if a staged change that it has to make first has no room.
 TEST(StagingTest, WhoReadsGoesOnWhereSomethingHasNoRoom) {
   for (const Engine engine : kStagingEngines) {
     Table table;
@@ -224,14 +223,14 @@ TEST(StagingTest, WhatIsStagedIsMadeAfterAWhile) {
     ASSERT_TRUE(table.open(options));
     Session session(table);
     ASSERT_EQ(stage(session, table, Action::kUpsert, 0, 3), Session::Ran::kAll);
-    // A session of its own is made by the thread, maybe after this.
+    // The thread opens a session of its own, maybe later than this.
     for (int waits = 0; seen_by(session) < 3 && waits < 6000; ++waits)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(seen_by(session), 3u) << name_of(engine);
   }
 }
 
-// What a job brings itself is done at once, after what is staged of the key.
+// A function that a job brings along is called at once, after the staged changes of the key are made.
 TEST(StagingTest, AFunctionOfTheJobsOwnIsNotStaged) {
   for (const Engine engine : kEngines) {
     Table table;

@@ -28,7 +28,7 @@ Sweeper::~Sweeper() {
 void Sweeper::run(void* argument) {
   Sweeper& self = *static_cast<Sweeper*>(argument);
   Session session(self.table_, Session::Whose::kTables);
-  // A change that comes when one flush begins is made by the next one, which takes a while itself.
+  // Half of the time: a change that is staged just after a flush has begun is made by the next flush, which itself takes a while.
   const uint64_t turn_ns = uint64_t{self.stale_ms_max_} * 1'000'000 / 2;
   uint64_t flush_ns = 0;
   for (;;) {
@@ -36,7 +36,7 @@ void Sweeper::run(void* argument) {
     if (self.ends_.load(std::memory_order_acquire)) return self.event_.cancel();
     self.event_.wait(key, turn_ns > flush_ns ? turn_ns - flush_ns : 1);
     const uint64_t begin = sys::monotonic_ns();
-    // What has no room is dropped, which is counted.
+    // Changes that have no room are dropped, and counted.
     if (is_staging(self.table_.engine())) static_cast<void>(session.flush());
     flush_ns = sys::monotonic_ns() - begin;
   }

@@ -1,4 +1,4 @@
-// Sweeper: a thread of the table's that makes staged changes after a while, if nothing else has made them.
+// Sweeper: a thread of the table that makes staged changes after a while, if nothing else has made them.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -13,7 +13,8 @@ class Table;
 
 class Sweeper {
  public:
-  // Nothing is staged for longer than so many milliseconds, as far as the machine has time for the thread. Errors: ENOMEM, EAGAIN. REQUIRES: stale_ms_max > 0.
+  // No change stays staged for longer than stale_ms_max milliseconds, if the thread gets enough CPU time. Errors: ENOMEM, EAGAIN. REQUIRES:
+  // stale_ms_max > 0.
   static base::Expected<std::unique_ptr<Sweeper>> start(Table& table, uint32_t stale_ms_max);
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;

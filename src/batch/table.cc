@@ -15,9 +15,9 @@ namespace batch {
 namespace {
 
 constexpr uint32_t kSlotsWanted = 16, kBucketBytesWanted = 128;
-// How full a table is when it has as many records as it was made for.
+// How full a table is when it has the number of records that it was made for.
 constexpr uint64_t kFullPercent = 80;
-// A table that is emptier than this and has no room for a record does not grow: its keys are not spread.
+// A table that is emptier than this and yet has no room for a record does not grow: its keys are not spread.
 constexpr uint64_t kSpreadPercent = 5;
 
 base::Expected<void> check_options(Options& options) {
@@ -48,7 +48,7 @@ Spread spread_for(const Options& options) {
   const uint64_t slots = options.shape.slots();
   const uint64_t homes = divide_up(options.records, std::max<uint64_t>(slots * kFullPercent / 100, 1));
   if (options.key_space == 0) return Spread::by_hash(homes);
-  // Buckets that have room for all of their numbers are never too few.
+  // No more buckets than it takes to give each number a slot.
   return Spread::by_number(options.key_space, std::min(homes, divide_up(options.key_space, slots)));
 }
 
@@ -83,7 +83,7 @@ base::Expected<void> Table::open(const Options& options) {
   return done;
 }
 
-// Begins with this engine; none: the table chooses one. REQUIRES: growth_lock_; nobody is in a gate; nothing is staged.
+// Begins with this engine; none: the table chooses one. REQUIRES: growth_lock_; nobody is inside a gate; nothing is staged.
 base::Expected<Table::OldStaging> Table::start(std::optional<Engine> engine) {
   if (engine) {
     auto set = set_engine(*engine);
@@ -120,7 +120,7 @@ base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) {
   }
 }
 
-// REQUIRES: growth_lock_; nobody is in a gate; nothing is staged.
+// REQUIRES: growth_lock_; nobody is inside a gate; nothing is staged.
 base::Expected<Table::OldStaging> Table::set_engine(Engine engine) {
   auto staging = make_staging(engine);
   if (!staging) return std::unexpected(staging.error());
@@ -133,7 +133,7 @@ base::Expected<Table::OldStaging> Table::set_engine(Engine engine) {
   return std::move(*staging);
 }
 
-// REQUIRES: nobody else uses it.
+// Sets run_. REQUIRES: nobody else uses the table.
 void Table::choose_run() {
   const bool is_alone = sessions_ == nullptr || sessions_->next_ == nullptr;
   const auto of = [&](const Kernels::Pair& pair) { return is_alone ? pair.alone : pair.shared; };
@@ -187,7 +187,7 @@ uint8_t Table::add_function(const Change& change) {
   return static_cast<uint8_t>(function_count_++);
 }
 
-// The sum over all sessions, including those that are gone. REQUIRES: sessions_lock_.
+// The sum over all sessions, including closed ones. REQUIRES: sessions_lock_.
 Table::Counts Table::count_all() const {
   Counts all = gone_;
   for (const Session* session = sessions_; session != nullptr; session = session->next_)
@@ -278,7 +278,7 @@ Table::Grown Table::grow(uint64_t growths_seen) {
 Table::Grown Table::grow_alone() {
   if (!options_.grows) return Grown::kNo;
   const uint64_t slots = buckets_.count() * options_.shape.slots();
-  // What is staged counts: one part of the table may get all of its records before others get any.
+  // Staged changes count, too: one part of the table may get all of its records before other parts get any.
   uint64_t records = staging_ == nullptr ? 0 : staging_->staged_count();
   for (uint64_t i = 0; i < buckets_.count(); ++i)
     records += Head::of(buckets_.head(i).load(std::memory_order_relaxed)).count;
@@ -309,18 +309,18 @@ Load Table::load() const {
           .sessions = std::max<uint32_t>(callers_sessions_, 1)};
 }
 
-// REQUIRES: growth_lock_; nobody is in a gate.
+// REQUIRES: growth_lock_; nobody is inside a gate.
 void Table::want_choice(Choice::Why why) {
   if (chooses_.load(std::memory_order_relaxed)) choice_.want(why);
 }
 
-// REQUIRES: as want_choice().
+// REQUIRES: the same as want_choice().
 void Table::note_session_count() {
   const uint64_t before = choice_.load().sessions, now = std::max<uint32_t>(callers_sessions_, 1);
   if (now >= 2 * before || 2 * now <= before) want_choice(Choice::Why::kSessions);
 }
 
-// Looks at what all sessions have asked for since the last look, not one of them: a session that only reads beside one that only writes is no change.
+// Looks at what all sessions together have asked for since the last look: a session that only reads, besides one that only writes, is no change.
 void Table::look_at_answers() {
   double share = 0;
   {
@@ -361,7 +361,7 @@ void Table::go_on_with_choice(Session& session) {
   open_gates();
 }
 
-// REQUIRES: growth_lock_; nobody is in a gate.
+// REQUIRES: growth_lock_; nobody is inside a gate.
 Table::OldStaging Table::step_choice(Session& session) {
   const auto take = [&](std::atomic<uint64_t> Session::* count) {
     uint64_t total = 0;

@@ -16,7 +16,7 @@
 namespace batch {
 namespace {
 
-using Sizes = std::tuple<uint32_t, uint32_t, uint32_t>;  // of a key, a value, a bucket
+using Sizes = std::tuple<uint32_t, uint32_t, uint32_t>;  // bytes of a key, of a value, of a bucket
 
 class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> {
  protected:
@@ -32,7 +32,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
             .staging_bytes = 64 << 10};
   }
 
-  // Random jobs, beside a map.
+  // Does random jobs, and compares with a map.
   void run(const Options& wanted, uint64_t numbers, int jobs) {
     Table table;
     auto opened = table.open(wanted);
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
     name_of_case);
 
 TEST_P(TableModelTest, AnyKeys) { run(options(2000), 2000, 400); }
-// A bucket or two, which all keys want.
+// It begins with a bucket or two for all keys.
 TEST_P(TableModelTest, ATableThatGrows) { run(options(1), 3000, 400); }
 class TableOfNumbersTest : public TableModelTest {};
 INSTANTIATE_TEST_SUITE_P(All, TableOfNumbersTest,
@@ -147,10 +147,10 @@ INSTANTIATE_TEST_SUITE_P(All, TableOfNumbersTest,
                          name_of_case);
 TEST_P(TableOfNumbersTest, NumbersThatAreAllThere) { run(options(3000, 3000), 3000, 400); }
 TEST_P(TableOfNumbersTest, NumbersThatAreFew) { run(options(500, 1 << 20), 1 << 20, 200); }
-// All of them in the first buckets of many.
+// All numbers belong to the first few of many buckets.
 TEST_P(TableOfNumbersTest, NumbersThatAreNotSpread) { run(options(3000, 1 << 13), 1 << 10, 200); }
 
-// The halves of which are those of others.
+// Keys whose halves occur in other keys, too.
 TEST_P(TableModelTest, LongKeysAreTheirWholeLength) {
   Table table;
   ASSERT_TRUE(table.open(options(1)));  // one home
@@ -198,7 +198,7 @@ TEST(TableTest, NumbersThatAllFitNeverMakeItGrow) {
       Job job = keys.job(Action::kUpsert);
       ASSERT_EQ(session.run(job), Session::Ran::kAll);
       EXPECT_EQ(job.inserted_count, count);
-      // In the keys' order, bucket by bucket.
+      // The buckets follow the order of the keys.
       const uint64_t span = (count - 1) / (table.bucket_count() - Head::kMaxReach) + 1;
       uint64_t last_bucket = 0, seen = 0;
       session.for_each([&](const std::byte* key, const std::byte*) {
@@ -246,7 +246,7 @@ TEST(TableTest, NumbersThatAreAllTheSameEndWithoutEndlessGrowth) {
   {
     Session session(table);
     Keys keys(table.options().shape);
-    for (uint64_t i = 0; i < 10'000; ++i) keys.add(bytes_of(i, 8));  // of a span of a million
+    for (uint64_t i = 0; i < 10'000; ++i) keys.add(bytes_of(i, 8));  // in a key space of a million
     Job job = keys.job(Action::kUpsert);
     EXPECT_EQ(session.run(job), Session::Ran::kFull);
     EXPECT_EQ(job.done_count, 16 * 8u);

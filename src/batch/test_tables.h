@@ -42,12 +42,12 @@ class Keys {
 inline std::string bytes_of(uint64_t number, uint32_t bytes) {
   std::string text(bytes, 0);
   memcpy(text.data(), &number, std::min<size_t>(bytes, sizeof number));
-  // Bytes behind the number tell keys apart too.
+  // The bytes after the number differ between keys, too.
   for (uint32_t i = sizeof number; i < bytes; ++i) text[i] = static_cast<char>(number >> (i - sizeof number));
   return text;
 }
 
-// The first byte of the value becomes the sum.
+// The first byte of the value becomes the sum of both first bytes.
 inline void add_first(void* context, void* value, const void* given) {
   *static_cast<uint8_t*>(value) =
       static_cast<uint8_t>(*static_cast<uint8_t*>(value) + *static_cast<const uint8_t*>(given));

@@ -1,4 +1,4 @@
-// Threads at once: nobody's change is lost, each sees what it has done, and a table grows under them.
+// Several threads at once: no change is lost, each thread sees its own changes, and the table grows meanwhile.
 #include <gtest/gtest.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kThreads = 4;
 
-// By engine, and the bytes of a value. Records of 24 bytes go over the ends of lines.
+// Parameters: the engine, and the size of a value. Records of 24 bytes cross the boundaries of cache lines.
 class TableThreadsTest : public testing::TestWithParam<std::tuple<Engine, uint32_t>> {
  protected:
   static Engine engine() { return std::get<0>(GetParam()); }
@@ -38,7 +38,7 @@ class TableThreadsTest : public testing::TestWithParam<std::tuple<Engine, uint32
     for (std::thread& thread : threads) thread.join();
   }
 
-  // Each value is its first word, several times. `values`: one for each key, of which there are as many words afterwards.
+  // Each value repeats its first word. `values` has one word for each key, and is extended here to as many words as the values have.
   static Job job(Action action, std::vector<uint64_t>& keys, std::vector<uint64_t>& values) {
     values.resize(keys.size());
     std::vector<uint64_t> all;
@@ -64,7 +64,7 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<Engine, uint32_
 INSTANTIATE_TEST_SUITE_P(All, TableThreadsTest,
                          testing::Combine(testing::ValuesIn(kEngines), testing::Values(8, 16)), name_of_case);
 
-// All threads add to all keys: the sums are right, and the count of changes.
+// All threads add to all keys: the sums are right, and so is the count of changes.
 TEST_P(TableThreadsTest, NoChangeIsLost) {
   constexpr uint64_t kKeys = 512, kJobs = 400, kEach = 64;
   ASSERT_TRUE(table.open(options(kKeys, kKeys)));
@@ -116,7 +116,7 @@ TEST_P(TableThreadsTest, NoChangeIsLost) {
   EXPECT_EQ(table.record_count(), kKeys);
 }
 
-// Each thread has keys of its own, beside those of others in the same buckets, in a table that grows: it reads what it wrote last.
+// Each thread has keys of its own, in the same buckets as those of others, in a table that grows: it reads what it wrote last.
 TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
   constexpr uint64_t kKeysEach = 20'000, kJobs = 1500;
   ASSERT_TRUE(table.open(options(100)));
@@ -124,7 +124,7 @@ TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
   run([&](uint32_t thread) {
     Session session(table);
     std::mt19937_64 random(thread);
-    std::vector<uint64_t> last(kKeysEach);  // 0: it is not there
+    std::vector<uint64_t> last(kKeysEach);  // the last values written; 0: the key does not exist
     for (uint64_t i = 0; i < kJobs; ++i) {
       std::vector<uint64_t> keys, values, numbers;
       const size_t count = 1 + random() % 64;
@@ -158,12 +158,12 @@ TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
   EXPECT_GE(table.growth_count(), 5u);
 }
 
-// Two take turns: whose call begins when the other's has returned comes later, whatever each has staged. Others read meanwhile, and have what is
-// staged made: no value is ever followed by an older one.
+// Two writers take turns: a call that begins after another's has returned counts as later, whatever each has staged. Others read meanwhile, which makes
+// staged changes: nobody ever reads an older value after a newer one.
 TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
   constexpr uint64_t kKeys = 1000, kRounds = 8000, kWriters = 2;
   ASSERT_TRUE(table.open(options(kKeys)));
-  std::vector<uint64_t> last(kKeys);  // of who has the turn
+  std::vector<uint64_t> last(kKeys);  // used by the thread whose turn it is
   std::atomic<uint64_t> turn{0};
   run([&](uint32_t thread) {
     Session session(table);
@@ -182,7 +182,7 @@ TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
         EXPECT_GE(value_at(values, k), seen[keys[k]]);
         seen[keys[k]] = value_at(values, k);
       }
-      std::this_thread::yield();  // the writers' CPU
+      std::this_thread::yield();  // leaves the CPU to the writers
     }
     for (uint64_t round = thread; thread < kWriters && round < kRounds; round += kWriters) {
       std::vector<uint64_t> keys = random_keys(), values;
@@ -212,7 +212,7 @@ TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
   table.verify();
 }
 
-// All engines, one after the other, while others are at work: no change is lost, and each reads what it wrote.
+// The table changes to each engine in turn while threads work: no change is lost, and each thread reads what it wrote.
 TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
   constexpr uint64_t kKeysEach = 5000;
   ASSERT_TRUE(table.open(options(kKeysEach)));
@@ -256,7 +256,7 @@ TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
   table.verify();
 }
 
-// One goes through all records, which the others change: what is there all the time it sees once.
+// One thread goes through all records while others change them: it sees each record that exists all the time exactly once.
 TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
   constexpr uint64_t kKeys = 4096;
   ASSERT_TRUE(table.open(options(kKeys)));
