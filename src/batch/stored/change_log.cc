@@ -191,7 +191,7 @@ void ChangeLog::end_write(bool is_done, bool is_flushed) {
   if (is_done && is_flushed) durable_ = std::max(durable_, writing_end_);
 }
 
-// Returns at least so many bytes of the ring from that position on, in memory until the next call.
+// Returns at least `bytes` bytes of the ring from `position` on; they stay in memory until the next call.
 base::Expected<const std::byte*> ChangeLog::look(Reader& reader, uint64_t position, uint64_t bytes) {
   const std::byte* const memory = buffers_[0].bytes().data();
   const uint64_t end = position + bytes;
@@ -215,13 +215,12 @@ bool ChangeLog::is_record_at(Reader& reader, const std::byte* at, uint64_t posit
   return bytes <= left && header.checksum == base::checksum(at + kSummed, bytes - kSummed);
 }
 
-// Sets the reader to the next record. False: there is none. A record was written from one buffer, so it lies within one window that begins with the
-// record's block.
+// Moves the reader to the next record. False: there is none. A record was written from one buffer, so it fits into a window that begins with its block.
 base::Expected<bool> ChangeLog::read_record(Reader& reader) {
   const uint64_t next_block = base::round_up(reader.position, kBlockBytes);
   for (const uint64_t position : {reader.position, next_block}) {
     if (position != reader.position && reader.is_first && reader.is_exact) break;
-    // The record may reach beyond the window; then a window that begins with it is read.
+    // The record may reach beyond the current window; in that case a window that begins at the record is read.
     for (const bool is_anew : {false, true}) {
       if (is_anew) reader.window_bytes = 0;
       auto at = look(reader, position, sizeof(RecordHeader));

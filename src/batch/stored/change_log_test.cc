@@ -1,4 +1,4 @@
-// Logs of changes by themselves: what is found of them.
+// Change logs without a table: which records are found.
 #include "batch/stored/change_log.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ class ChangeLogTest : public testing::Test {
   ~ChangeLogTest() override { device->close(); }
 
   std::unique_ptr<ChangeLog> open() { return *ChangeLog::open(*device, kShape, kBufferBytes); }
-  // Changes of keys from `first` on.
+  // Appends changes of `count` keys from `first` on.
   static void append(ChangeLog& log, uint64_t first, uint32_t count) {
     log.append(count, [&](uint32_t i, std::byte* to) {
       const uint64_t words[2] = {first + i, 0};
@@ -55,7 +55,7 @@ TEST_F(ChangeLogTest, RecordsAreFoundOverTheEndOfTheRing) {
   uint64_t tail = 0;
   for (uint64_t first = 0; first < 100'000; first += 100) {
     if (log->room() < 100) write(*log);
-    // Half of the ring is needed.
+    // Half of the ring is still needed.
     if (first % 2000 == 0) {
       tail = log->end();
       log->set_tail(tail);
@@ -69,7 +69,7 @@ TEST_F(ChangeLogTest, RecordsAreFoundOverTheEndOfTheRing) {
   EXPECT_EQ(found(*again, tail, 1), last);
 }
 
-// Those of another opening may lie just where the next one would: they are not what was changed since.
+// Records from an earlier opening may lie exactly where the next one would; they are not later changes.
 TEST_F(ChangeLogTest, RecordsOfTheTimeBeforeACrashAreNotFound) {
   {
     const auto log = open();

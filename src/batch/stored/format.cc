@@ -8,7 +8,7 @@
 namespace batch {
 namespace {
 
-constexpr size_t kSummed = sizeof(uint64_t);  // that it is not of itself
+constexpr size_t kSummed = sizeof(uint64_t);  // where a checksum's bytes begin: after the checksum itself
 
 }  // namespace
 

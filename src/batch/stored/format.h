@@ -1,17 +1,17 @@
 // What a stored table looks like on its medium (docs/formats/batch.md). The terms of this folder:
 //
-//   position     a key's place in the order of all keys, as a number of 64 bits (positions.h)
-//   region       the records whose positions begin with the same `depth` bits: what is read, changed and written as a whole
-//   slot         a piece of the medium with room for one region. A region that is written again goes to another slot
-//   page         4 KiB of a slot: what a read of a single key reads
-//   sequence     the number of a change, larger than those of all changes before it. With a log it is the position in the log where the change ends
-//   checkpoint   a map that says which slots make up the table, and a superblock that names the map. A slot that has been written since counts from the next
-//                checkpoint on
+//   position     a key's place in the order of all keys, as a 64-bit number (positions.h)
+//   region       the records whose positions begin with the same `depth` bits; it is read, changed and written as a whole
+//   slot         a piece of the medium with room for one region. When a region is written again, it goes to another slot
+//   page         4 KiB of a slot: what is read in order to read a single key
+//   sequence     the number of a change; it is larger than those of all changes before. With a log, it is the position in the log where the change ends
+//   checkpoint   a map that says which slots make up the table, and a superblock that refers to the map. A slot that is written after a checkpoint belongs
+//                to the table on the medium from the next checkpoint on
 //
 //   slot 0       two superblocks, in its first and its second page: the valid one with the larger number counts
-//   other slots  a region's records, sorted by position, in pages of which only the last may have room left; or a part of the map
+//   other slots  a region's records, sorted by position, in pages that are all full except the last; or a part of the map
 //
-// The map has an entry for each region, in the order of their positions, and lies in a chain of slots. All numbers are little-endian.
+// The map has an entry for each region, in the order of the regions' positions, and lies in a chain of slots. All numbers are little-endian.
 #pragma once
 #include <bit>
 #include <cstring>
@@ -26,12 +26,12 @@ static_assert(std::endian::native == std::endian::little);
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint32_t kMinSlotPages = 2, kMaxSlotPages = 64;
 inline constexpr uint32_t kMaxDepth = 28;
-inline constexpr uint64_t kSuperblockBytes = 512;  // a sector, which a power failure does not tear
+inline constexpr uint64_t kSuperblockBytes = 512;  // a sector: a power failure does not leave it half written
 
 // Begins each page.
 struct PageHeader {
   uint64_t checksum = 0;  // of the rest of the page
-  uint64_t made = 0;      // of the region's MapEntry
+  uint64_t made = 0;      // the same as in the region's MapEntry
   uint32_t count = 0;     // of the records that follow
   uint32_t zero = 0;
 };
@@ -41,9 +41,9 @@ constexpr uint32_t records_of_page(const Shape& shape) {
   return static_cast<uint32_t>((kPageBytes - sizeof(PageHeader)) / shape.record_bytes());
 }
 
-// Writes the header of a page whose `count` records are in place, and zeros behind them.
+// Writes the header of a page whose `count` records are in place, and zeros after them.
 void seal_page(const Shape& shape, std::span<std::byte> page, uint64_t made, uint32_t count);
-// Whether the page is as seal_page() left it, with this `made`. Then `count` is set to the number of its records.
+// Is the page as seal_page() left it, with this `made`? If so, sets `count` to the number of its records.
 bool read_page(const Shape& shape, std::span<const std::byte> page, uint64_t made, uint32_t& count);
 inline const std::byte* page_records(std::span<const std::byte> page) {
   return page.data() + sizeof(PageHeader);
@@ -65,17 +65,18 @@ struct Superblock {
   uint32_t slot_pages = 0;
   uint64_t key_space = 0;
   TableId id;
-  uint64_t number = 0;    // of the checkpoint; 0: there is none yet, and nothing else on the medium counts
+  uint64_t number =
+      0;  // of the checkpoint; 0: there is none yet, and everything else on the medium is meaningless
   uint64_t map_slot = 0;  // the first slot of the map
   uint64_t map_bytes = 0;
   uint64_t sequence = 0;  // of the last change that may be in a slot
-  uint64_t log_id = 0;    // of the log that is needed; 0: all changes are in slots
-  uint64_t log_tail = 0;  // position of the log's first record that may be needed
-  // Records of the log count if theirs is the same. It is drawn at random when a table begins to use a log, and grows by one each time that a table
-  // is opened which was not closed.
+  uint64_t log_id = 0;    // of the log that is needed; 0: none is needed, since all changes are in slots
+  uint64_t log_tail = 0;  // position of the first record of the log that may be needed
+  // Records of the log count only if they have the same incarnation. It is drawn at random when a table begins to use a log, and grows by one each time
+  // that a table is opened that was not closed.
   uint32_t incarnation = 0;
   uint32_t zero = 0;
-  uint64_t checksum = 0;  // of what precedes it
+  uint64_t checksum = 0;  // of all members before it
 
   void seal();
   bool is_sealed() const;
@@ -87,17 +88,17 @@ struct MapHeader {
   uint64_t checksum = 0;   // of the rest of the header and the map's bytes
   uint64_t number = 0;     // of the checkpoint
   uint64_t next_slot = 0;  // of the map; 0: this is the last one
-  uint64_t bytes = 0;      // of the map that follow
+  uint64_t bytes = 0;      // how many bytes of the map follow
 };
 static_assert(sizeof(MapHeader) == 32);
-// Writes the header, with its checksum, in front of the map's bytes, which are in place.
+// Writes the header, with its checksum, before the map's bytes, which are in place already.
 void seal_map_slot(std::span<std::byte> slot, MapHeader header);
-// Sets `header`. False: the slot is none of this checkpoint's map, or damaged.
+// Sets `header`. False: the slot does not belong to this checkpoint's map, or is damaged.
 bool read_map_slot(std::span<const std::byte> slot, uint64_t number, MapHeader& header);
 
-// A region in the map. Its fences follow, 4 bytes for each page.
+// A region in the map. The fences of its pages follow, 4 bytes each.
 struct MapEntry {
-  uint64_t slot = 0;  // 0: it has no records
+  uint64_t slot = 0;  // 0: the region has no records
   // The slot has all of the region's changes with a sequence up to this one, and no others.
   uint64_t made = 0;
   uint64_t count = 0;  // of records
@@ -106,15 +107,15 @@ struct MapEntry {
 };
 static_assert(sizeof(MapEntry) == 32);
 
-// What a map says of a region.
+// What a map says about a region.
 struct MapRegion {
   MapEntry entry;
   uint64_t prefix = 0;                  // its first position
   uint32_t fences[kMaxSlotPages] = {};  // entry.page_count of them
 };
 
-// Takes a map apart, region after region, and checks it: the regions must cover each position once, and what an entry says must be consistent.
-// Whether its slots exist the caller checks.
+// Reads a map, region after region, and checks it: the regions must cover each position once, and each entry must be consistent. The caller has to check
+// whether the slots exist.
 class MapReader {
  public:
   struct Limits {

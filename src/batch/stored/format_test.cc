@@ -1,4 +1,4 @@
-// Maps of a stored table by themselves: what they may say.
+// Maps of a stored table, without a table: which contents are accepted.
 #include "batch/stored/format.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr MapReader::Limits kLimits = {.sequence = 100, .slot_pages = 4, .page_records = 10};
 
-// One half of all positions, and two quarters, of which one has no records.
+// A region with one half of all positions, and two with a quarter each; one of these has no records.
 std::vector<MapRegion> good_regions() {
   std::vector<MapRegion> regions(3);
   regions[0].entry = {.slot = 3, .made = 100, .count = 15, .depth = 1, .page_count = 2};
@@ -40,7 +40,7 @@ std::vector<std::byte> map_of(const std::vector<MapRegion>& regions) {
   return map;
 }
 
-// None: it is damaged.
+// None: the map is damaged.
 std::optional<std::vector<MapRegion>> read(std::span<const std::byte> map) {
   MapReader reader(map, kLimits);
   std::vector<MapRegion> regions;

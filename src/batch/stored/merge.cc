@@ -11,7 +11,7 @@ namespace batch {
 
 bool Bytes::reserve(size_t bytes) {
   if (bytes <= capacity_ && bytes_ != nullptr) return true;
-  capacity_ = std::max<size_t>(bytes, 1);  // none is not null
+  capacity_ = std::max<size_t>(bytes, 1);  // so that data() is not null after reserve(0)
   bytes_.reset(new (std::nothrow) std::byte[capacity_]);
   if (bytes_ == nullptr) capacity_ = 0;
   return bytes_ != nullptr;
@@ -59,7 +59,7 @@ Merge::Result Merge::run_as(const std::byte* records, uint64_t count, std::span<
       from += record_bytes;
     memcpy(out, run_begin, static_cast<size_t>(from - run_begin));
     out += from - run_begin;
-    // The records of this position: one, as a rule.
+    // The records with this position: usually one.
     std::byte* const group = out;
     for (; from != end && positions_.of(load_key(from, sizes.key_bytes())) == position;
          from += record_bytes, out += record_bytes)

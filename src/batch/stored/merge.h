@@ -1,4 +1,4 @@
-// Merge: makes changes in the records of a region, in one pass over both in the order of their positions.
+// Merge: makes changes in the records of a region, in one pass over records and changes in the order of their positions.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace batch {
 
-// Memory that grows, and is not cleared.
+// Memory that can grow, and is not initialized.
 class Bytes {
  public:
-  // Makes room for so many bytes; the content may be lost. False: there is no memory.
+  // Makes room for this many bytes; the content may be lost. False: out of memory.
   [[nodiscard]] bool reserve(size_t bytes);
   std::byte* data() const { return bytes_.get(); }
   std::span<std::byte> first(size_t bytes) const { return {bytes_.get(), bytes}; }
@@ -24,22 +24,22 @@ class Bytes {
 
 struct StoredChange {
   uint64_t position = 0;
-  uint32_t order = 0;  // in which they came
+  uint32_t order = 0;  // its number in the order in which changes came
   Code code;
-  const std::byte* record = nullptr;  // a key, and what is given
+  const std::byte* record = nullptr;  // the key, and the given value
 };
 
 struct MergeCounts {
   uint64_t inserted = 0, removed = 0;
   uint64_t missed = 0;   // changes of records that do not exist
-  uint64_t dropped = 0;  // changes that would have inserted a record where there is no room
+  uint64_t dropped = 0;  // changes that would have inserted a record, but had no room
 };
 
-// Makes a change in a record, which is there or not: updates the value at `value`, and `is_there`. `functions` are those that codes name by number.
+// Makes a change in a record, which may or may not exist: updates the value at `value`, and `is_there`. Codes refer to `functions` by number.
 void apply_change(const Shape& shape, const Change* functions, Code code, const std::byte* given,
                   std::byte* value, bool& is_there, MergeCounts& counts);
 
-// Positions from `begin` on, up to `last`.
+// The positions from `begin` to `last`, inclusive.
 struct PositionInterval {
   uint64_t begin = 0, last = 0;
 };
@@ -52,9 +52,9 @@ class Merge {
   struct Result : MergeCounts {
     uint64_t count = 0;  // of records
   };
-  // Makes the changes in `count` records at `records`, which are sorted by position, and writes the resulting records to `to`, sorted as well. Sorts
+  // Makes the changes in the `count` records at `records`, which are sorted by position, and writes the resulting records to `to`, sorted as well. Sorts
   // `changes`. Inserts no record whose position lies in one of the intervals `full`. REQUIRES: `to` has room for as many records as there are records
-  // and changes.
+  // and changes together.
   Result run(const std::byte* records, uint64_t count, std::span<StoredChange> changes,
              std::span<const Interval> full, std::byte* to) const {
     return (this->*run_)(records, count, changes, full, to);

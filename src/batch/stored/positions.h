@@ -1,5 +1,5 @@
-// Positions: the order of a stored table's keys, as 64-bit numbers that are about evenly spread: the keys' hashes, or, for keys that are numbers
-// below a bound, these numbers scaled up.
+// Positions: the order of a stored table's keys, as 64-bit numbers that are about evenly spread: the hashes of the keys; or the keys scaled up, if keys
+// are numbers below a bound.
 #pragma once
 #include <bit>
 
@@ -16,7 +16,7 @@ class Positions {
 
   uint64_t key_space() const { return key_space_; }
   bool has(const Key& key) const { return key_space_ == 0 || key.low < key_space_; }
-  // Different for different keys of a key space; hashes may be equal, but hardly ever are. REQUIRES: has(key).
+  // With a key space, different keys have different positions; hashes may be equal, but hardly ever are. REQUIRES: has(key).
   [[gnu::always_inline]] uint64_t of(const Key& key) const {
     return key_space_ == 0 ? hash_of(key) : key.low * factor_;
   }

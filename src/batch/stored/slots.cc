@@ -26,7 +26,7 @@ void Slots::set_limit() { limit_ = std::min(count_, used_count_ + used_count_ / 
 uint64_t Slots::take() {
   const uint64_t words = (limit_ + 63) / 64;
   for (uint64_t i = 0; i <= words; ++i) {
-    // The first word comes twice: first for what lies behind next_, at last for what lies before it.
+    // The word with next_ is looked at twice: first for the slots from next_ on, at the end for those before it.
     const uint64_t word = (next_ / 64 + i) % words;
     uint64_t left = ~used_[word];
     if (i == 0) left &= ~uint64_t{0} << next_ % 64;

@@ -1,8 +1,8 @@
-// Slots: which slots of a stored table's medium are in use, a bit for each. In use are those that a region, a map or the last checkpoint refers to, and
-// slot 0, where the superblocks are. As a slot's number, 0 means none.
+// Slots: which slots of a stored table's medium are in use, with a bit for each. A slot is in use if a region, a map or the last checkpoint refers to it;
+// slot 0, where the superblocks are, always is. Where a function returns a slot's number, 0 means none.
 //
-// Slots are taken below a limit only, so that those in use lie together at the beginning of the medium. Who finds none there raises the limit, or takes
-// a checkpoint: what was given up before it is free then.
+// Slots are taken only below a limit, so that those in use lie together at the beginning of the medium. A caller that finds none there raises the limit, or
+// takes a checkpoint, which makes the slots free that were given up before it.
 //
 // Thread contract: under the table's lock.
 #pragma once
@@ -13,32 +13,33 @@ namespace batch {
 
 class Slots {
  public:
-  // There are more slots than regions: one for so many regions, and so many at least.
+  // A table has more slots than regions: one more for every kSpareShare regions, and at least kMinSpare more.
   static constexpr uint64_t kSpareShare = 8, kMinSpare = 8;
 
-  // So many slots, of which all but slot 0 are free. set_limit() follows, after mark_used() for what is known to be in use.
+  // Begins with `count` slots; all except slot 0 are free. The caller then calls mark_used() for those known to be in use, and set_limit().
   void open(uint64_t count);
-  // Something on the medium refers to the slot. False: something else does, too. REQUIRES: slot < count().
+  // Something on the medium refers to the slot. False: something else refers to it, too. REQUIRES: slot < count().
   bool mark_used(uint64_t slot);
-  // The limit leaves a share of what is in use.
+  // Sets the limit so that some slots below it are free: a share of those in use.
   void set_limit();
 
   uint64_t count() const { return count_; }
   uint64_t used_count() const { return used_count_; }
   uint64_t free_count() const { return count_ - used_count_; }
 
-  // Takes a free slot below the limit, the next one behind the last that was taken. 0: there is none.
+  // Takes a free slot below the limit: the next one after the last that was taken. 0: there is none.
   uint64_t take();
-  // The same without regard to the limit, which rises as far as needed.
+  // The same, but the limit is raised as far as needed.
   uint64_t take_anywhere();
-  // False, and nothing is changed: no slot lies beyond the limit, or so many were given up that a checkpoint gains more.
+  // False: nothing was changed, because no slot lies beyond the limit, or because so many slots were given up that a checkpoint makes more free.
   bool raise_limit();
-  // The slot is free.
+  // The slot is free now.
   void give_back(uint64_t slot);
-  // The slot is free when the next checkpoint is durable: until then the last one refers to it.
+  // The slot will be free when the next checkpoint is durable: until then the last checkpoint refers to it.
   void give_up(uint64_t slot);
   bool has_given_up() const { return !given_up_.empty(); }
-  // For a checkpoint: what was given up before it. The caller gives these slots back when the checkpoint is durable, or else up again.
+  // For a checkpoint: returns the slots that were given up before it. When the checkpoint is durable, the caller calls give_back() for them; if it failed,
+  // give_up() again.
   std::vector<uint64_t> take_given_up();
 
  private:

@@ -5,7 +5,7 @@
 namespace batch {
 namespace {
 
-// Of so many slots only slot 0 is in use.
+// Slots of which only slot 0 is in use.
 Slots slots_of(uint64_t count) {
   Slots slots;
   slots.open(count);
@@ -13,7 +13,7 @@ Slots slots_of(uint64_t count) {
   return slots;
 }
 
-// Takes slots until there are none below the limit; returns how many these were.
+// Takes slots until there are no more below the limit; returns how many it took.
 uint64_t take_all(Slots& slots) {
   uint64_t count = 0;
   while (slots.take() != 0) ++count;

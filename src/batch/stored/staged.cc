@@ -11,7 +11,7 @@ namespace batch {
 base::Expected<void> StagedChanges::open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes) {
   shape_ = shape;
   chunk_bytes_ = chunk_bytes;
-  // A change takes a tag, a code and a record. Rounding up the tags takes less than kTagsAtOnce more.
+  // A change needs a tag, a code and a record. Rounding up the number of tags takes less than kTagsAtOnce bytes more.
   capacity_ = (chunk_bytes - static_cast<uint32_t>(sizeof(Head)) - kTagsAtOnce) / (2 + shape.record_bytes());
   CHECK_GT(capacity_, 0u);
   tag_bytes_ = static_cast<uint32_t>(base::round_up(capacity_, kTagsAtOnce));

@@ -1,10 +1,10 @@
-// StagedChanges: the changes of a stored table that wait in memory until a maker makes them: a list for each region, of chunks of a fixed size.
+// StagedChanges: the changes of a stored table that wait in memory until a maker makes them. Each region has a list of chunks of a fixed size.
 //
-//   chunk   | next, count | tags: a byte for each change | codes: a byte for each | records ... |
-//   tag     a byte of the key's hash. A search for a key's changes compares tags first, by vectors
+//   chunk   | next, count | tags: a byte for each change | codes: a byte for each change | records ... |
+//   tag     a byte of the key's hash. A search for a key's changes compares tags first, with vector instructions
 //   record  the change's key, and the given value
 //
-// Thread contract: under the table's lock. The records of a list to which nothing is appended may be read without it.
+// Thread contract: under the table's lock. The records of a list may be read without it, while nothing is appended to the list.
 #pragma once
 #include "base/error.h"
 #include "batch/huge_memory.h"
@@ -25,19 +25,19 @@ class StagedChanges {
     bool is_empty() const { return count == 0; }
   };
 
-  // Takes `bytes` of memory, for chunks of `chunk_bytes`. Errors: EINVAL: they are fewer than kMinChunks; ENOMEM.
+  // Takes `bytes` bytes of memory, for chunks of chunk_bytes each. Errors: EINVAL: these are fewer than kMinChunks; ENOMEM.
   static constexpr uint32_t kMinChunks = 64;
   base::Expected<void> open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes);
 
   uint64_t memory_bytes() const { return memory_.bytes(); }
   uint32_t chunk_count() const { return chunk_count_; }
   uint32_t free_count() const { return free_count_; }
-  // How many chunks the list has at least.
+  // The least number of chunks that the list may have.
   uint32_t chunks_of(const List& list) const { return (list.count + capacity_ - 1) / capacity_; }
 
   // REQUIRES: free_count() > 0.
   void append(List& list, Code code, const Key& key, const std::byte* key_bytes, const std::byte* given);
-  // Fetches what the next append() to the list accesses into the CPU's cache: first fetch_head(), a while later fetch_end().
+  // These fetch what the next append() to the list will access into the CPU's cache: first fetch_head(), a while later fetch_end().
   void fetch_head(const List& list) const {
     if (list.last != kNone) __builtin_prefetch(chunk(list.last), 1);
   }
@@ -51,8 +51,8 @@ class StagedChanges {
   // Moves the changes of `more` to the end of `list`.
   void append(List& list, List& more);
   void clear(List& list);
-  // Empties the list: calls move(code, record) for each change, which may append it to other lists. A chunk is freed before the changes of the next
-  // one are moved. REQUIRES: free_count() is at least the number of these lists.
+  // Empties the list, and calls move(code, record) for each change; move() may append it to other lists. A chunk is freed before the changes of the next
+  // chunk are moved. REQUIRES: free_count() is at least the number of these lists.
   template <class Move>
   void drain(List& list, const Move& move) {
     uint32_t at = list.first;
@@ -65,13 +65,13 @@ class StagedChanges {
     }
   }
 
-  // Calls visit(code, record) for each change, in their order.
+  // Calls visit(code, record) for each change, in the order of the list.
   template <class Visit>
   void for_each(const List& list, const Visit& visit) const {
     for (uint32_t at = list.first; at != kNone; at = head(at).next)
       for (uint32_t i = 0; i < head(at).count; ++i) visit(Code::of(codes(at)[i]), record(at, i));
   }
-  // The same for the changes of one key.
+  // The same, but only for the changes of one key.
   template <class Visit>
   void for_each_of(const List& list, const Key& key, const Visit& visit) const {
     const uint8_t tag = tag_of(key);
@@ -112,12 +112,12 @@ class StagedChanges {
   Shape shape_;
   HugeMemory memory_;
   uint32_t chunk_bytes_ = 0;
-  uint32_t capacity_ = 0;   // changes of a chunk
-  uint32_t tag_bytes_ = 0;  // capacity_, rounded up to whole comparisons
+  uint32_t capacity_ = 0;   // how many changes fit into a chunk
+  uint32_t tag_bytes_ = 0;  // capacity_, rounded up to a multiple of kTagsAtOnce
   uint32_t records_at_ = 0;
   uint32_t chunk_count_ = 0;
   uint32_t free_count_ = 0;
-  uint32_t used_count_ = 0;  // chunks that have ever been used, which are the first ones
+  uint32_t used_count_ = 0;  // the first used_count_ chunks have been used before
   uint32_t first_free_ = kNone;
 };
 

@@ -26,7 +26,7 @@ TEST(StoredFailingTest, WhatCannotBeWrittenStaysAndIsWrittenLater) {
     tables.device.fail(storage::FailDevice::Failing::kWrites, EIO);
     std::string line;
     uint64_t before = 0;
-    // Until there is no room for more.
+    // Writes until there is no room for more.
     for (int i = 0; i < 1000 && line.empty(); ++i) {
       before = number;
       line = upsert();
@@ -35,7 +35,7 @@ TEST(StoredFailingTest, WhatCannotBeWrittenStaysAndIsWrittenLater) {
     auto synced = tables.session->flush();
     ASSERT_FALSE(synced);
     EXPECT_STREQ(synced.error().message, "cannot write");
-    // What was there is read, if it is not on the medium yet, too.
+    // Old values can be read, even those that are not on the medium yet.
     Batch reads = {.code = {.action = Action::kRead}};
     for (uint64_t i = 0; i < before; ++i) reads.keys.push_back(number_key(i % 4000, 8));
     ASSERT_EQ(run(*tables.session, reads), "");
@@ -43,7 +43,7 @@ TEST(StoredFailingTest, WhatCannotBeWrittenStaysAndIsWrittenLater) {
       EXPECT_EQ(reads.read[i], model[reads.keys[i]]);
     tables.device.fail(storage::FailDevice::Failing::kNothing, 0);
     number = before;
-    while (upsert() != "") number = before;  // until the makers have seen that it works again
+    while (upsert() != "") number = before;  // until the makers have noticed that the device works again
     for (int i = 0; i < 100; ++i) ASSERT_EQ(upsert(), "");
     EXPECT_EQ(content_of(*tables.session, 8), model);
     ASSERT_EQ(tables.close(), "");
@@ -138,7 +138,7 @@ TEST(StoredFailingTest, CheckpointsThatFailDoNotUseUpTheStore) {
   EXPECT_TRUE(synced) << synced.error().message;
 }
 
-// Of a table whose changes had room, and have not when it is opened with less.
+// A table's changes had room when they were staged, but have none when the table is opened with less memory.
 TEST(StoredFailingTest, ALogIsMadeAgainInLessMemory) {
   StoredOptions options = small_options();
   options.staging_bytes = 128 << 10;
@@ -154,7 +154,7 @@ TEST(StoredFailingTest, ALogIsMadeAgainInLessMemory) {
       make_in(model, batch);
     }
   };
-  // Until there have been checkpoints, while most of what came before them waited.
+  // Goes on until there have been checkpoints at which most of the changes still waited.
   while (tables.table->statistics().checkpoints < 6) change(3);
   ASSERT_TRUE(tables.session->sync());
   ASSERT_GT(tables.table->statistics().staged, 1'000u);
@@ -179,7 +179,7 @@ TEST(StoredFailingTest, ADamagedPageIsToldOfAndOthersAreRead) {
     auto synced = tables.session->sync();
     ASSERT_TRUE(synced) << synced.error().message;
   }
-  // A bit of each page in the first half of what is used.
+  // Flips a bit of each page in the first half of the used part.
   const StoredStatistics statistics = tables.table->statistics();
   auto access = *tables.store_.open_access();
   std::vector<std::byte> page(kPageBytes);

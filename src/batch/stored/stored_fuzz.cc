@@ -1,8 +1,8 @@
-// Fuzzes an opening: a small table with a log is made once, and left as a crash leaves it; each input changes bytes of both, and makes their checksums
-// right, or not. Then the table is opened, read, changed, made and closed. It may refuse; it must not crash or hang. What nothing changed has all that
-// was synced.
+// Fuzzes opening: a small table with a log is made once, and left as a crash leaves it. Each input changes bytes of both, and corrects their checksums or
+// not. Then the table is opened, read, changed, flushed and closed. Calls may fail; they must not crash or hang. If the input changes nothing, the table
+// has everything that was synced.
 //
-// Input: for each change flags (1: of the log; 2: the checksum is made right), an offset (3 bytes, the lowest first), a count (1), bytes.
+// Input: for each change, flags (1: in the log; 2: correct the checksum), an offset (3 bytes, little-endian), a count (1), then the bytes.
 #include <algorithm>
 #include <vector>
 
@@ -58,7 +58,7 @@ void change(StoredSession& session, Action action, uint64_t begin, uint64_t end)
   static_cast<void>(session.run(job));
 }
 
-// A device in memory with this content, for a scope.
+// A device in memory with this content; it exists for a scope.
 class Device {
  public:
   explicit Device(Image image) : device_(*storage::make_memory_device(image.size())) {
@@ -100,14 +100,14 @@ struct Images {
   }
 };
 
-// What is read of `key` where nothing changed the images: a merge gave each of the first 300 what it had.
+// The value of `key` if nothing changed the images: the merge of the first 300 keys combined each value with itself by XOR, which gives 0.
 constexpr uint64_t kAbsent = 1;
 uint64_t value_of(uint64_t key) {
   if (key >= 100 && key < 200) return kAbsent;
   return key < 300 ? 0 : key * 77;
 }
 
-// Of what the byte there belongs to, as far as that can be told.
+// Corrects the checksum of what the byte at `at` belongs to, as far as this can be recognized.
 void make_right(Image& image, bool is_log, uint64_t at) {
   constexpr size_t kSummed = sizeof(uint64_t);
   std::byte* const page = image.data() + at / kPageBytes * kPageBytes;
@@ -125,7 +125,7 @@ void make_right(Image& image, bool is_log, uint64_t at) {
     constexpr size_t kBytes = offsetof(Superblock, checksum);
     put(page + kBytes, base::checksum(page, kBytes));
   } else {
-    // A map's slot, if it could be one.
+    // A slot of the map, if it looks like one.
     std::byte* const slot = image.data() + at / (2 * kPageBytes) * (2 * kPageBytes);
     MapHeader header;
     memcpy(&header, slot, sizeof header);

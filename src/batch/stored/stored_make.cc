@@ -33,7 +33,7 @@ void StoredTable::make_while_needed(Maker& maker) {
       error_ = made.error();
       ++error_count_;
       event_.notify_all();
-      // Waits in full: others notify of what they do.
+      // Waits for the full time, although others notify meanwhile.
       const uint64_t until = sys::monotonic_ns() + kErrorNs;
       for (uint64_t now; !ends_ && (now = sys::monotonic_ns()) < until;) wait(until - now);
     }
@@ -64,7 +64,7 @@ base::Expected<void> StoredTable::make_all(Maker& maker) {
       wait();
       continue;
     }
-    // What is staged from now on for the region, or its parts, came after the call.
+    // What is staged for the region or its parts from now on came after the call.
     const uint64_t end = region.end();
     if (!region.staged.is_empty()) result = make(index, maker);
     if (!result && result.error().number == EAGAIN) {
@@ -78,13 +78,13 @@ base::Expected<void> StoredTable::make_all(Maker& maker) {
   return result;
 }
 
-// Fails if changes have had no room since somebody was last told.
+// Fails if changes have been dropped for lack of room since it last failed.
 base::Expected<void> StoredTable::tell_dropped() {
   if (!std::exchange(has_dropped_, false)) return {};
   return base::failure(ENOSPC, "table: some records have no room: too many keys are near each other");
 }
 
-// Makes some other region, or waits until others have, so that there are chunks for this one's parts.
+// Makes some other region, or waits until other threads have made one, so that there are chunks for this region's parts.
 base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
   for (uint64_t position = regions_[index].end(); find(position) != index;
        position = regions_[find(position)].end()) {
@@ -97,13 +97,13 @@ base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
   return {};
 }
 
-// 1 the region's list becomes the maker's
+// 1 the maker takes over the region's list
 // 2 its changes are made, without the lock; the result may be several parts
 // 3 the parts get slots
 // 4 they are written there, without the lock
 // 5 they take the region's place
-// If a step fails, all is as it was before 1. EAGAIN: there are too few chunks to deal out to the parts what is staged meanwhile; other regions have
-// to be made first.
+// If a step fails, everything is as it was before step 1. EAGAIN: there are too few chunks to distribute the changes that were staged meanwhile among the
+// parts; other regions have to be made first.
 base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   Region& region = regions_[index];
   region.is_making = true;
@@ -143,8 +143,8 @@ base::Expected<Merge::Result> StoredTable::make_parts(const Region& region, Make
   return make_records(region.prefix, entry, maker);
 }
 
-// Steps 3 and 4. In step 5 install() deals out to the parts what was staged meanwhile. For that it takes a chunk for each part, beside those that it
-// frees: they are reserved here.
+// Steps 3 and 4. In step 5 install() distributes the changes that were staged meanwhile among the parts. For this it needs a chunk for each part, besides
+// those that it frees: they are reserved here.
 base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t made, Maker& maker) {
   const uint32_t own_chunks = staged_.chunks_of(region.making);
   const auto parts = static_cast<uint32_t>(maker.parts.size());
@@ -170,7 +170,7 @@ base::Expected<void> StoredTable::write_parts(const Region& region, uint64_t mad
   return done;
 }
 
-// Undoes steps 1 and 3: the maker's changes come before those that were staged meanwhile.
+// Undoes steps 1 and 3: puts the maker's changes before those that were staged meanwhile.
 void StoredTable::put_back(Region& region, const Maker& maker) {
   for (const Part& part : maker.parts) slots_.give_back(part.slot);
   staged_.append(region.making, region.staged);
@@ -179,7 +179,7 @@ void StoredTable::put_back(Region& region, const Maker& maker) {
   region.making = {};
 }
 
-// Sets maker.changes to those of both lists, in their order. False: there is no memory.
+// Sets maker.changes to the changes of both lists, in their order. False: out of memory.
 bool StoredTable::gather(const StagedChanges::List& list, const StagedChanges::List& more,
                          Maker& maker) const {
   const uint64_t count = uint64_t{list.count} + more.count;
@@ -198,7 +198,7 @@ bool StoredTable::gather(const StagedChanges::List& list, const StagedChanges::L
   return true;
 }
 
-// Reads the records of a slot to maker.records. Returns how many there are.
+// Reads the records of a slot into maker.records. Returns how many there are.
 base::Expected<uint64_t> StoredTable::read_records(const MapEntry& entry, Maker& maker) const {
   const uint32_t record_bytes = shape_.record_bytes();
   const uint64_t pages_bytes = entry.page_count * kPageBytes;
@@ -221,8 +221,8 @@ base::Expected<uint64_t> StoredTable::read_records(const MapEntry& entry, Maker&
   return count;
 }
 
-// Makes maker.changes in the records of the slot, and cuts the result into parts. Where too many keys lie too near each other for a part, no records
-// are inserted.
+// Makes maker.changes in the records of the slot, and cuts the result into parts. If too many keys for one part lie too close to each other, no records are
+// inserted there.
 base::Expected<Merge::Result> StoredTable::make_records(uint64_t prefix, const MapEntry& entry,
                                                         Maker& maker) const {
   const auto count = read_records(entry, maker);
@@ -243,8 +243,8 @@ base::Error StoredTable::damaged(uint64_t offset) const {
                          " is damaged; restore the file");
 }
 
-// Cuts the records [begin, end), which are those of the region with this depth and prefix, into parts that fit into a slot each. False: too many lie
-// in the smallest possible region, which has become one of maker.full.
+// Cuts the records [begin, end), which are those of the region with this depth and prefix, into parts that each fit into a slot. False: too many lie in
+// the smallest possible region, which was added to maker.full.
 bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const {
   if (end - begin <= records_of_slot()) {
     Part& part = maker.parts.emplace_back();
@@ -308,7 +308,7 @@ void StoredTable::install(uint32_t index, Maker& maker, uint64_t made) {
     if (maker.parts.size() > 1) set_directory(region, at);
   }
   if (maker.parts.size() == 1) return;
-  // What was staged meanwhile.
+  // Distributes what was staged meanwhile.
   const uint64_t from = regions_[index].staged_from;
   StagedChanges::List list = regions_[index].staged;
   regions_[index].staged = {};
@@ -340,7 +340,7 @@ void StoredTable::set_directory(const Region& region, uint32_t index) {
 base::Expected<void> StoredTable::take_slots(Maker& maker) {
   for (Part& part : maker.parts) {
     while (part.count > 0) {
-      // Some are kept for the next checkpoint's map.
+      // Some slots are kept for the next checkpoint's map.
       const bool is_short = slots_.free_count() <= map_slot_count() + 1;
       if (!is_short && (part.slot = slots_.take()) != 0) break;
       if (is_checkpointing_) {
@@ -348,7 +348,7 @@ base::Expected<void> StoredTable::take_slots(Maker& maker) {
         continue;
       }
       if (!is_short && slots_.raise_limit()) continue;
-      // Other makers give up slots when they have written.
+      // Other makers will give up slots when they have written their parts.
       if (!slots_.has_given_up() && writing_count_ > 0) {
         wait();
         continue;
@@ -364,7 +364,7 @@ base::Expected<void> StoredTable::take_slots(Maker& maker) {
 
 // ---- Checkpoints
 
-// What the map takes at most: if all slots were full.
+// The largest size that a map of the present regions may have: if each region fills its slot.
 uint64_t StoredTable::map_bytes_most() const {
   return regions_.size() * (sizeof(MapEntry) + slot_pages_ * sizeof(uint32_t));
 }
@@ -373,7 +373,7 @@ uint64_t StoredTable::map_slot_count() const {
   return map_bytes_most() / (slot_bytes() - sizeof(MapHeader)) + 1;
 }
 
-// The position of the log's first record that a start would need.
+// The position of the first record in the log that a start after a crash would need.
 uint64_t StoredTable::log_tail() const {
   uint64_t tail = is_replaying_ ? record_begin_ : log_->end();
   for (const Region& region : regions_) tail = std::min(tail, region.oldest());
@@ -463,7 +463,7 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
     ++counts_.checkpoints;
   } else {
     for (const uint64_t slot : given_up) slots_.give_up(slot);
-    // If the superblock was being written, it may be on the medium: then its map's slots stay until the next checkpoint.
+    // If writing the superblock failed, it may nevertheless be on the medium: its map's slots stay in use until the next checkpoint.
     for (const uint64_t slot : map_slots) may_be_there ? slots_.give_up(slot) : slots_.give_back(slot);
   }
   is_checkpointing_ = false;

@@ -9,7 +9,7 @@ namespace batch {
 namespace {
 
 constexpr uint32_t kMinChunkBytes = 256, kMaxChunkBytes = 16 << 10;
-// The share of a slot that has records, in a table with as many as it is made for.
+// Which share of a slot is filled, in a table with the number of records that it is made for.
 constexpr double kFilled = 0.8;
 
 uint64_t random_word() {
@@ -76,7 +76,7 @@ base::Expected<void> StoredTable::open(BucketStore& store, const StoredOptions& 
     is_new = !*found;
   }
   if (opened) opened = open_log();
-  // Number 0 says that the table is being made, until there is a checkpoint.
+  // Number 0 says that the table is still being made; the first checkpoint ends that.
   if (opened && is_new) opened = write_superblock(**access, superblock_);
   if (opened && is_new) {
     sys::LockGuard scope(lock_);
@@ -91,7 +91,7 @@ void StoredTable::forget() {
   log_ = nullptr;
 }
 
-// Returns whether there is a table in the store. False: the object is a new table, of which nothing is on the medium yet.
+// Returns whether there is a table in the store. False: the object is a new table, and nothing of it is on the medium yet.
 base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   auto found = read_superblocks(access);
   if (!found) return found;
@@ -117,7 +117,7 @@ base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   return found;
 }
 
-// Returns whether there is a table. False: the store has only zeros, or a table whose making was not finished.
+// Returns whether there is a table. False: the store has only zeros, or a table that was never finished.
 base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) {
   if (store_->bytes() < Slots::kMinSpare * kMinSlotPages * kPageBytes)
     return base::failure(ENOSPC, "table: ", store_->name(), " has ", store_->bytes(),
@@ -247,7 +247,7 @@ uint8_t StoredTable::add_function(const Change& change) {
   return static_cast<uint8_t>(function_count_++);
 }
 
-// Starts the table, for its first session. If that fails, it is not tried again: some changes of the log may have been staged by then.
+// Starts the table for its first session. If this fails, it is not tried again: some changes of the log may have been staged by then.
 base::Expected<void> StoredTable::start() {
   sys::LockGuard scope(start_lock_);
   if (!is_started_) {
@@ -276,7 +276,7 @@ base::Expected<void> StoredTable::start_alone() {
   if (!access) return std::unexpected(access.error());
   sys::LockGuard scope(lock_);
   if (superblock_.log_id != 0) {
-    // What is found in the log counts from now on. So it has to be durable before slots have any of it.
+    // What is found in the log is valid from now on. So the log has to be durable before slots have any of its changes.
     if (auto flushed = log_->flush(); !flushed) return flushed;
     is_replaying_ = true;
     replayed_ = superblock_.log_tail;
@@ -289,12 +289,12 @@ base::Expected<void> StoredTable::start_alone() {
     const uint64_t id = random_word();
     if (auto begun = log_->begin(superblock_.id, id); !begun) return begun;
     superblock_.log_id = id;
-    // Another table may have used this log before, and have left records at the same positions.
+    // Another table may have used this log before, and may have left records at the same positions.
     superblock_.incarnation = static_cast<uint32_t>(id >> 32);
   }
   // All changes are in slots: once the checkpoint is durable none of the log's records is needed.
   while (is_checkpointing_) wait();
-  has_dropped_ = false;  // what was dropped are changes of the time before
+  has_dropped_ = false;  // the dropped changes were made before the table was opened
   ++superblock_.incarnation;
   log_->go_on(sequence_, superblock_.incarnation);
   record_begin_ = log_->end();
@@ -302,7 +302,7 @@ base::Expected<void> StoredTable::start_alone() {
   return checkpoint(**access);
 }
 
-// Stages the log's changes that no slot has. REQUIRES: the lock.
+// Stages those changes of the log that no slot has. REQUIRES: the lock.
 base::Expected<void> StoredTable::replay() {
   const uint32_t entry_bytes = log_->entry_bytes();
   const auto make = [&](uint64_t at, const std::byte* entries, uint32_t count) -> base::Expected<void> {
@@ -360,7 +360,7 @@ base::Expected<void> StoredTable::close() {
     if (closed) closed = make_all(maker);
     if (closed) closed = checkpoint(*maker.access, true);
     if (closed && log_ != nullptr) closed = log_->end_use();
-    // The log then has all changes, as far as it can be written.
+    // Then at least the log has all changes, if it can be written.
     if (!closed && log_ != nullptr) static_cast<void>(sync_log());
   }
   forget();

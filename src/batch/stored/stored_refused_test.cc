@@ -48,7 +48,7 @@ TEST(StoredRefusedTest, WhatIsNotThisTableIsRefused) {
   ASSERT_FALSE(opened);
   EXPECT_STREQ(opened.error().message,
                "table: failing has keys of 8 bytes, values of 8 and the key space 0; not 4, 8 and 0");
-  // Something else.
+  // The store has something else.
   auto access = *tables.store_.open_access();
   const std::vector<std::byte> text(2 * kPageBytes, std::byte{'x'});
   ASSERT_TRUE(access->write(0, text));
@@ -114,7 +114,7 @@ TEST(StoredRefusedTest, ATableThatWasNotClosedNeedsItsLog) {
     empty->close();
   }
   {
-    // Another table does not take the log either.
+    // Another table does not accept the log either.
     Tables others(small_options());
     others.options_.log = &tables.log_device;
     EXPECT_EQ(others.open(), "table: failing is the log of another table, which was not closed");
@@ -123,7 +123,7 @@ TEST(StoredRefusedTest, ATableThatWasNotClosedNeedsItsLog) {
   EXPECT_EQ(content_of(*tables.session, 8), (Model{{number_key(1, 8), 1}}));
 }
 
-// Its records are there still, from the position on that the next table begins with, too.
+// The old table's records are still there, also from the position on at which the next table begins.
 TEST(StoredRefusedTest, ALogThatAnotherTableWasDoneWithHasNothingForTheNextOne) {
   Tables first(small_options()), second(small_options());
   ASSERT_EQ(first.open(), "");

@@ -24,7 +24,7 @@ base::Expected<void> StoredSession::stage(Job& job) {
   StoredTable& table = *table_;
   const Shape& shape = table.shape_;
   while (job.done_count < job.count) {
-    // The lock is released after each stretch, so that others get their turn.
+    // The lock is released after each stretch, so that other threads get their turn.
     sys::LockGuard scope(table.lock_);
     ChangeLog* const log = table.log_.get();
     const size_t begin = job.done_count;
@@ -84,12 +84,12 @@ base::Expected<void> StoredSession::sync() {
 
 // ---- Answers
 //
-// Keys are answered some at a time:
+// Keys are answered in groups:
 //  1 with the lock: look_for() says which pages may have them
-//  2 without it: the pages are read together, and the records are found in them
-//  3 with the lock, one key after the other: unless the region has been made meanwhile, the changes that wait are made in a copy of the value, and
-//    the job's action after them. The record that results is staged: an upsert of its value, or a remove
-// If the region has been made meanwhile, this key and those after it begin again.
+//  2 without it: the pages are read together, and the records are searched in them
+//  3 with the lock, one key after the other: unless the region has been made meanwhile, the waiting changes are made in a copy of the value, and then the
+//    job's action. The resulting record is staged: an upsert of its value, or a remove
+// If the region has been made meanwhile, this key and those after it begin again with step 1.
 base::Expected<void> StoredSession::answer(Job& job) {
   StoredTable& table = *table_;
   const uint32_t entry_bytes = 1 + table.shape_.record_bytes();
@@ -106,7 +106,7 @@ base::Expected<void> StoredSession::answer(Job& job) {
             .offset = wanted_[i].offset,
             .to = pages_.first(kWindow * kPageBytes)
                       .subspan(wanted_[i].first_page * kPageBytes, wanted_[i].page_count * kPageBytes)};
-    // A page may be another region's by now, or be written at this moment: step 3 finds that out.
+    // By now a page may belong to another region, or somebody may be writing it: step 3 finds that out.
     base::Expected<void> read;
     if (piece_count > 0) read = maker_.access->read(std::span(pieces).first(piece_count));
     if (!read) return read;
@@ -125,7 +125,7 @@ base::Expected<void> StoredSession::answer(Job& job) {
   return {};
 }
 
-// Step 3. Answers the first few of the keys, or none.
+// Step 3. Answers the keys from the first on, until one has to begin again, has no room for its change, or lies in a damaged page.
 base::Expected<void> StoredSession::answer_window(Job& job, uint32_t count) {
   StoredTable& table = *table_;
   const uint32_t entry_bytes = 1 + table.shape_.record_bytes();
@@ -155,7 +155,7 @@ base::Expected<void> StoredSession::answer_window(Job& job, uint32_t count) {
   return answered;
 }
 
-// Step 1, for as many keys as there is room for their pages. Returns how many.
+// Step 1, for as many keys as have room for their pages. Returns how many.
 uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
   StoredTable& table = *table_;
   sys::LockGuard scope(table.lock_);
@@ -168,7 +168,7 @@ uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
     const StoredTable::Region& region = table.regions_[wanted.region];
     wanted.version = region.version;
     wanted.made = region.entry.made;
-    // After a change that does not depend on the record before, no page is needed.
+    // After a change that does not depend on the old record, no page is needed.
     bool is_known = false;
     const auto look = [&](Code code, const std::byte*) {
       is_known |= code.action == Action::kUpsert || code.action == Action::kRemove;
@@ -176,13 +176,13 @@ uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
     table.staged_.for_each_of(region.making, key, look);
     table.staged_.for_each_of(region.staged, key, look);
     if (is_known || region.entry.page_count == 0) continue;
-    // The record lies in the last page that begins at or before its position. Fences have the first 32 bits only: pages with the key's own fence may
-    // begin before or behind it, so all of these are read, and the page before them.
+    // The record lies in the last page that begins at or before its position. Fences have only 32 bits: pages with the same fence as the key may begin
+    // before or after it, so all of these are read, and the page before them.
     const uint32_t fence = StoredTable::fence_of(wanted.position, region.entry.depth);
     const uint32_t* const begin = region.fences;
     const uint32_t* const end = begin + region.entry.page_count;
     const uint32_t* const last = std::upper_bound(begin, end, fence);
-    if (last == begin) continue;  // it lies before the first record
+    if (last == begin) continue;  // the key lies before the first record
     const uint32_t* first = std::lower_bound(begin, end, fence);
     if (first != begin) --first;
     const auto page_count = static_cast<uint32_t>(last - first);

@@ -4,7 +4,7 @@
 namespace batch {
 
 void StoredTable::wait(uint64_t timeout_ns) {
-  // Whoever changes something does so with the lock, and notifies afterwards: nothing is missed between this and the wait.
+  // A thread that changes something does so with the lock, and notifies afterwards: nothing is missed between this and the wait.
   const uint32_t key = event_.prepare();
   const Unlocked scope(*this);
   event_.wait(key, timeout_ns);
@@ -31,7 +31,7 @@ void StoredTable::stage(uint32_t index, Code code, const Key& key, const std::by
   if (region.staged.count == kLongList && !region.is_making) long_list_ = index;
 }
 
-// Makes room for a record: writes the buffer; or, where the ring is full, makes all changes and takes a checkpoint.
+// Makes room for a record: writes the buffer; or, if the ring is full, makes all changes and takes a checkpoint.
 base::Expected<void> StoredTable::make_log_room(Maker& maker) {
   if (!log_->is_full()) return write_log(false);
   if (auto made = make_all(maker); !made) return made;

@@ -1,4 +1,4 @@
-// Stored tables beside a model of them: jobs of all kinds, growth, starts, threads.
+// Stored tables compared with a model: jobs of all kinds, growth, starts, threads.
 #include <atomic>
 #include <thread>
 
@@ -59,7 +59,7 @@ TEST_P(StoredModelTest, DoesWhatTheModelDoes) {
   const StoredStatistics statistics = tables.table->statistics();
   EXPECT_EQ(statistics.records, model.size());
   EXPECT_EQ(statistics.staged, 0u);
-  // It was larger than what may wait, and than the slots that it was made with.
+  // The table became larger than the memory for waiting changes, and than the regions with which it was made.
   count();
   EXPECT_GT(regions_made, 100u);
   EXPECT_GT(checkpoints, 10u);
@@ -129,7 +129,7 @@ TEST(StoredTest, OwnFunctionsSeeWhatIsStagedAndWhatIsNot) {
   EXPECT_EQ(content_of(*tables.session, 8), (Model{{number_key(1, 8), 30}, {number_key(2, 8), 3}}));
 }
 
-// Each key has a sum, which all add to, and a number of each thread's own, which becomes larger only.
+// Each key has a sum, to which all threads add, and a number for each thread, which only grows.
 TEST(StoredTest, ThreadsLoseNothingAndReadWhatTheyWrote) {
   constexpr uint64_t kThreads = 4, kKeys = 3000, kRounds = 300, kGroup = 50;
   StoredOptions options = small_options();
@@ -178,7 +178,7 @@ TEST(StoredTest, ThreadsLoseNothingAndReadWhatTheyWrote) {
   EXPECT_EQ(tables.close(), "");
 }
 
-// As many makers as may be, in as small a store as may be.
+// The largest number of makers in the smallest possible store.
 TEST(StoredTest, ManyMakersInASmallStore) {
   StoredOptions options = small_options();
   options.makers = 16;
@@ -199,7 +199,7 @@ TEST(StoredTest, ManyMakersInASmallStore) {
   EXPECT_EQ(content_of(*tables.session, 8), model);
 }
 
-// One thread changes a key all the time: another one's flush and sync end nevertheless.
+// One thread changes a key all the time; flush and sync of another thread end nevertheless.
 TEST(StoredTest, AFlushEndsWhileOthersChangeWhatItMakes) {
   Tables tables(small_options(), false);
   ASSERT_EQ(tables.open(), "");
@@ -224,7 +224,7 @@ TEST(StoredTest, AFlushEndsWhileOthersChangeWhatItMakes) {
   EXPECT_EQ(content_of(*tables.session, 8), (Model{{number_key(1, 8), changes.load()}}));
 }
 
-// Numbers that are not spread over the space that they are declared for: those that have no room are told of, once, and all else goes on.
+// Numbers that are not spread over their key space: that some have no room is reported once, and everything else goes on.
 TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   StoredOptions options = small_options();
   options.key_space = Spread::kMaxKeySpace;
@@ -253,7 +253,7 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   EXPECT_GT(tables.table->statistics().dropped, 0u);
   add(1000, [&](uint64_t) { return random() % Spread::kMaxKeySpace; });
   ASSERT_TRUE(tables.session->flush());
-  // Neither does a table fail to close by that, nor to make again what its log has.
+  // Dropped changes make neither close() fail nor the replay of the log.
   add(2000, [](uint64_t i) { return 1000 + i; });
   ASSERT_EQ(tables.close(), "");
   ASSERT_EQ(tables.open(), "");
@@ -265,7 +265,7 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   ASSERT_EQ(tables.open(), "");
   const Model found = content_of(*tables.session, 8);
   for (const auto& [key, value] : found) EXPECT_EQ(model.at(key), value);
-  // All that were there before, and those that are spread.
+  // The keys that were there before are not missing, nor are those that are spread.
   uint64_t missing = 0;
   for (const auto& [key, value] : model)
     if (!found.contains(key)) {
@@ -277,7 +277,7 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   EXPECT_LE(missing, 2000u);
 }
 
-// The parts of a region whose keys lie in clusters are as many as it takes to come down to each: more than there are chunks.
+// If a region's keys lie in small clusters, it has to be cut again and again to separate them: into more parts than there are chunks.
 TEST(StoredTest, ARegionBecomesMorePartsThanThereAreChunks) {
   StoredOptions options = small_options();
   options.records = 1;
@@ -285,7 +285,7 @@ TEST(StoredTest, ARegionBecomesMorePartsThanThereAreChunks) {
   Tables tables(options, false);
   ASSERT_EQ(tables.open(), "");
   ASSERT_EQ(tables.table->statistics().regions, 1u);
-  // All at once, in clusters of a few more than a slot holds.
+  // All keys come at once, in clusters of a few more records than fit into a slot.
   Batch batch = {.code = {.action = Action::kUpsert}};
   for (uint64_t cluster = 0; cluster < 6; ++cluster)
     for (uint64_t i = 0; i < 520; ++i) {
@@ -298,7 +298,7 @@ TEST(StoredTest, ARegionBecomesMorePartsThanThereAreChunks) {
   auto flushed = tables.session->flush();
   ASSERT_TRUE(flushed) << flushed.error().message;
   const StoredStatistics statistics = tables.table->statistics();
-  EXPECT_GT(statistics.regions, options.staging_bytes / 512);  // the chunks
+  EXPECT_GT(statistics.regions, options.staging_bytes / 512);  // the number of chunks
   EXPECT_EQ(statistics.records, model.size());
   EXPECT_EQ(content_of(*tables.session, 8), model);
 }

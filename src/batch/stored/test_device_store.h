@@ -12,7 +12,7 @@ namespace batch {
 class DeviceStore final : public BucketStore {
  public:
   explicit DeviceStore(storage::Device& device) : DeviceStore(device, device.capacity_bytes()) {}
-  // The first so many of its bytes.
+  // The store is the first `bytes` bytes of the device.
   DeviceStore(storage::Device& device, uint64_t bytes) : device_(device), bytes_(bytes) {}
   uint64_t bytes() const override { return bytes_; }
   base::Expected<bool> has_content() const override { return storage::device_has_content(device_); }

@@ -1,5 +1,5 @@
-// For tests: stored tables whose devices lose power. With a log what is found is what was changed up to some moment, not before the last sync;
-// without one, of each key what it was at some moment since.
+// For tests: stored tables whose devices lose power. With a log, the table is found as it was at some moment since the last sync; without one, each key is
+// found as it was at some moment since then, not all at the same one.
 #pragma once
 #include <functional>
 
@@ -12,13 +12,13 @@ inline constexpr uint64_t kCutStoreBytes = 1 << 20, kCutLogBytes = 96 << 10, kCu
 
 inline std::string key_of(uint64_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
 
-// What was done until the power was gone.
+// What was done until the power went off.
 struct Life {
   std::vector<Batch> changes;  // those that were begun since the table was opened
-  size_t synced = 0;           // the first ones, that are there for good
+  size_t synced = 0;           // the first `synced` ones are durable
 };
 
-// How a table reaches its device: it is gone before that.
+// Makes the store through which a table uses its device; the store is destroyed before the device.
 using OpenStore = std::function<std::unique_ptr<BucketStore>(storage::Device&)>;
 
 class PowerCut {
@@ -35,11 +35,11 @@ class PowerCut {
     log_->close();
   }
 
-  // The power goes off after so many writes and flushes of one of the devices.
+  // Uses the table until the power goes off, after a random number of writes and flushes of one of the devices.
   void live() {
     uint64_t ends_at = 1 + random_() % 400;
     bool is_log = has_log_ && random_() % 2 == 0;
-    // While it is made.
+    // The power goes off while the table is being made.
     if (const uint64_t first = std::exchange(first_ends_at_, 0); first != 0) {
       ends_at = first;
       is_log = false;
@@ -74,7 +74,7 @@ class PowerCut {
     }
     closed_ += is_closed;
     if (!is_closed) {
-      // Nothing more reaches the devices, but for a part of what they are asked for next.
+      // Nothing more reaches the devices, except perhaps a part of the next request.
       if (!store_->is_off()) store_->start_again(1);
       if (!log_->is_off()) log_->start_again(1);
       static_cast<void>(table.close());
@@ -91,7 +91,7 @@ class PowerCut {
     }
   }
 
-  // `before`: what was there when the life began; becomes what is there now.
+  // `before` is the content when the life began; it is set to the content that is found now.
   void look(Model& before) {
     const std::unique_ptr<BucketStore> store = open_store_(*store_);
     StoredTable table;
@@ -144,7 +144,7 @@ class PowerCut {
       const auto at = model.find(key);
       return at == model.end() ? kNone : at->second;
     };
-    // What each key was since.
+    // All states of each key since then.
     std::map<std::string, std::vector<uint64_t>> states;
     Model model = before;
     for (uint64_t i = 0; i < kCutKeys; ++i) states[key_of(i)] = {of(before, key_of(i))};
@@ -189,7 +189,7 @@ inline void cut_many(bool has_log, uint64_t seeds, const OpenStore& open_store) 
     later += cut.later_;
     lost += cut.lost_;
   }
-  // It has found what it is for.
+  // The cases that the test is about have occurred.
   EXPECT_GT(closed, seeds / 15);
   EXPECT_GT(later, seeds * 2 / 3);
   EXPECT_GT(lost, seeds * 2 / 3);

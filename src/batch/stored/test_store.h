@@ -1,4 +1,4 @@
-// For tests: jobs, what they make of a model, and of a stored table.
+// For tests: jobs, and their effect on a model and on a stored table.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ inline StoredOptions small_options(uint32_t key_bytes = 8) {
           .log_buffer_bytes = 8 << 10};
 }
 
-// What a table is to be.
+// What a table should contain.
 using Model = std::map<std::string, uint64_t>;
 
 // Some keys with the same action.
@@ -56,12 +56,12 @@ struct Batch {
   bool wants_outcomes = false;
   std::vector<std::string> keys = {};
   std::vector<uint64_t> given = {};
-  // Found.
+  // Results.
   std::vector<Outcome> outcomes = {};
   std::vector<uint64_t> read = {};
 };
 
-// As the model says. With outcomes, and what reads find, where they are asked for.
+// Does the batch in the model, and sets its outcomes and the values that reads find.
 inline void make_in(Model& model, Batch& batch) {
   batch.outcomes.clear();
   batch.read.clear();
@@ -93,7 +93,7 @@ inline void make_in(Model& model, Batch& batch) {
   }
 }
 
-// Some keys at random, and what to do with them. `key(random)` makes one.
+// Some random keys, and what to do with them. `key(random)` makes a key.
 template <class MakeKey>
 Batch random_batch(std::mt19937_64& random, size_t most, const MakeKey& key) {
   constexpr Action kActions[] = {Action::kRead,   Action::kUpdate, Action::kChange, Action::kUpsert,
@@ -109,7 +109,7 @@ Batch random_batch(std::mt19937_64& random, size_t most, const MakeKey& key) {
   return batch;
 }
 
-// Returns the error's line, or none.
+// Returns the error's message, or "".
 inline std::string run(StoredSession& session, Batch& batch) {
   std::string keys;
   for (const std::string& key : batch.keys) keys += key;

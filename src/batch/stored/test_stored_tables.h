@@ -16,7 +16,7 @@ inline std::string number_key(uint64_t number, uint32_t bytes) {
   return key;
 }
 
-// A table in memory that fails when it is told to, with a log, or without.
+// A table in memory, with or without a log, whose devices can be made to fail.
 class Tables {
  public:
   explicit Tables(const StoredOptions& options, bool has_log = true, uint64_t store_bytes = kStoreBytes,
