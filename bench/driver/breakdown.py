@@ -193,7 +193,7 @@ def misses_of(counts):
     """Columns of the folder `satc` of statistics, and of `loads`, of the cache of all."""
     direct, private = (_percent(counts[level + "_misses"], counts[level + "_hits"] + counts[level + "_misses"]) for level in ("direct", "private"))
     row = {"ours": direct, "peer": private, "ratio": direct / private if private else 0.0, "spread": 0.0, "unit": "%", "pairs": 1,
-           "shared_misses_percent": _percent(counts["loads"], counts["shared_accesses"])}
+           "shared_misses_percent": _percent(counts["loads"], counts["shared_accesses"] + counts["bypasses"])}
     for level, count in (("direct", "direct_hits"), ("private", "private_hits"), ("shared", "shared_accesses")):
         row[level + "_cycles"] = counts[level + "_cycles"] / max(1, counts[count])
     return row | {"bypassed": counts["bypasses"]}

@@ -96,7 +96,7 @@ def write(folder, result, doc, bars):
     lines, more = bars.pop("lines", None), bars.pop("more", [])
     pictures = [plot.bars(**bars)] if "cases" in bars else []
     pictures += [] if lines is None else [plot.lines(**lines)]
-    picture = functools.reduce(plot.above, pictures + more)
+    picture = functools.reduce(plot.above, pictures + more or [plot.bars(result["name"], "none of these cases has a picture", [], {})])
     # The last one says that the others are there.
     write_files(folder, result["name"], {".md": markdown(result, doc), ".svg": picture, ".json": json.dumps(result, indent=2) + "\n"})
 

@@ -161,6 +161,12 @@ class Figures(Case):
         self.assertLess(lowest, min(float(y) for line in root.iter("{http://www.w3.org/2000/svg}polyline") for y in (point.split(",")[1] for point in line.get("points").split())))
         self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))), 12)
 
+    def test_a_report_of_cases_without_pictures_is_written_too(self):
+        rows = [{"case": "a", "ours": 1.0, "unit": "ms"}]
+        report.write(self.folder, {"name": "n", "machine": report.machine(), "parameters": {}, "rows": rows, "summary": {}}, "What it is.", {"more": []})
+        self.assertIn("none of these cases has a picture", (self.folder / "n.svg").read_text())
+        self.assertIn("| a |", (self.folder / "n.md").read_text())
+
     def test_a_report_has_a_table_for_each_part_and_further_pictures(self):
         rows = [{"case": case, "ours": 1.0, "peer": 1.0, "ratio": 1.0, "spread": 0.0, "unit": "ms", **more}
                 for case, more in (("a/1", {}), ("part/1", {"extra": 7.0}), ("part/2", {"extra": 8.0}), ("party", {}), ("one", {"own": 9.0}))]
