@@ -115,14 +115,20 @@ TEST_F(PrefetchTest, PagesThatLieCloseToEachOtherComeByOneRead) {
 // A page that is in memory is newer than what is on storage.
 TEST_F(PrefetchTest, ARunGoesOnBehindAFewPagesThatAreThere) {
   open_with({.frame_count = 128, .range_pages = 256});
-  for (const auto& [there, run_count] : std::vector<std::pair<std::vector<uint64_t>, uint64_t>>{
-           {{3, 7}, 1}, {{3, 4, 7, 8}, 1}, {{3, 4, 5}, 2}, {{15}, 1}}) {
+  struct Case {
+    std::vector<uint64_t> there;
+    uint64_t run_count, pages_read;
+  };
+  for (const auto& [there, run_count, pages_read] :
+       {Case{{3, 7}, 1, 16}, {{3, 4, 7, 8}, 1, 16}, {{3, 4, 5}, 2, 13}, {{15}, 1, 15}}) {
     fill(0, 16);
     for (const uint64_t page : there) write(page, 'Z');
     const uint64_t reads = world->device->reads, taken = world->cache->resident_count();
+    const uint64_t bytes = world->device->read_bytes;
     EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 16, *queue), 16u);
     poll();
     EXPECT_EQ(world->device->reads, reads + run_count);
+    EXPECT_EQ(world->device->read_bytes, bytes + pages_read * world->cache->page_bytes());
     world->cache->verify();
     for (uint64_t page = 0; page < 16; ++page) {
       const bool was_there = std::find(there.begin(), there.end(), page) != there.end();

@@ -76,6 +76,7 @@ class TestDevice final : public storage::Device {
 
   std::atomic<uint64_t> reads{0};
   std::atomic<uint64_t> writes{0};
+  std::atomic<uint64_t> read_bytes{0};
   std::atomic<uint64_t> written_bytes{0};
   std::atomic<uint64_t> discarded_bytes{0};
   std::atomic<uint64_t> failed_operations{0};
@@ -118,7 +119,7 @@ class TestDevice final : public storage::Device {
     }
     transfer(io, length_bytes);
     io.transferred_bytes = result == 0 ? length_bytes : 0;
-    if (write) written_bytes.fetch_add(io.transferred_bytes);
+    (write ? written_bytes : read_bytes).fetch_add(io.transferred_bytes);
     if (after_transfer) after_transfer(io);
     std::lock_guard guard(mutex_);
     std::erase(in_flight_, &io);

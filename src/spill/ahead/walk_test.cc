@@ -12,30 +12,33 @@ constexpr uint32_t kMin = 8, kMax = kMin * Walk::kWindowGrowth;
 // A loop that reports its place, for which `room` pages can be loaded at a time.
 class Walker {
  public:
-  explicit Walker(uint32_t room = ~0u, uint32_t least = kMin) : room_(room), least_(least) {}
+  explicit Walker(uint32_t most = ~0u, uint32_t least = kMin) : room(most), least_(least) {}
   void be_at(uint64_t page, uint64_t step = 1) {
     late += !there.contains(page);
     there.insert(page);
     if (walk_.at(page, step)) {
       const Walk::Window window = walk_.window(least_);
-      const uint32_t count = std::min(window.count, room_);
+      const uint32_t count = std::min(window.count, room);
       for (uint32_t i = 0; i < count; ++i) there.insert(window.first + i);
       walk_.begun(count, least_);
       ++windows;
+      asked += count;
       largest = std::max(largest, count);
     }
     ahead = std::max(ahead, *there.rbegin() - page);
   }
 
+  uint32_t room;  // for so many pages at a time
   std::set<uint64_t> there;
   uint32_t late = 0;  // pages that nobody had asked for
   uint32_t windows = 0;
+  uint64_t asked = 0;  // pages, in all windows
   uint32_t largest = 0;
   uint64_t ahead = 0;  // the most pages that were asked for and lay ahead of it
 
  private:
   Walk walk_;
-  const uint32_t room_, least_;
+  const uint32_t least_;
 };
 
 TEST(Walk, WhatComesNextIsAskedForInWindowsThatGrow) {
@@ -80,6 +83,7 @@ TEST(Walk, ItGoesOnBehindPagesThatSomebodyElseWalksThrough) {
   for (uint64_t page = 1000; page < 2000; ++page)
     if (page < 1200 || page / 16 % 2 == 0) walker.be_at(page);
   EXPECT_EQ(walker.late, 1 + Walk::kMinSteps);
+  EXPECT_LE(walker.asked, 1000u + 2 * kMax) << "none of them again";
 }
 
 TEST(Walk, StepsMayLeavePagesOut) {
@@ -99,6 +103,9 @@ TEST(Walk, WhatThereWasNoRoomForIsAskedForAgain) {
   Walker none(0);
   for (uint64_t page = 100; page < 300; ++page) none.be_at(page);
   EXPECT_EQ(none.late, 200u);
+  none.room = ~0u;
+  for (uint64_t page = 300; page < 400; ++page) none.be_at(page);
+  EXPECT_EQ(none.late, 201u);
 }
 
 // If many threads share few frames, what is loaded too early would displace what is about to be used.
