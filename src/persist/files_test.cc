@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -21,8 +22,10 @@ class FileTest : public testing::Test {
  protected:
   static constexpr size_t kBytes = 1 << 20;
   FileTest() {
-    // Not in a file system in memory, which writes nothing: what is stored there stays dirty.
-    path_ = "/var/tmp/spillway-persist-" + std::to_string(getpid());
+    // Unless it is told another folder, not in /tmp, which may be a file system in memory: what is stored there stays dirty.
+    const char* const folder = std::getenv("TMPDIR");
+    path_ = folder != nullptr ? folder : "/var/tmp";
+    path_ /= "spillway-persist-" + std::to_string(getpid());
     descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
     EXPECT_EQ(ftruncate(descriptor_, kBytes), 0);
     memory_ = static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0));
