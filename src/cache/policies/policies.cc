@@ -27,7 +27,7 @@ base::Expected<void> Policies::open(PolicyKind kind, PolicyChoice* choice, const
   share_ = choice->share();
   for (; sample_count_ < kMaxSamples; ++sample_count_) {
     auto sample = Policy::create(PolicyChoice::kCandidates[sample_count_], frame_count, frame_limit, budget,
-                                 PolicyChoice::kParts / PolicyChoice::kLargeShare);
+                                 PolicyChoice::kParts / choice->large_share());
     if (!sample) return std::unexpected(sample.error());
     samples_[sample_count_] = *sample;
   }

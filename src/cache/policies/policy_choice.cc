@@ -42,6 +42,10 @@ void PolicyChoice::begin(const Parameters& parameters, uint64_t frame_count, uin
   std::fill_n(ban_, kCandidateCount, kBan);
   const uint64_t part = std::max<uint64_t>(frame_count / partition_count / kParts, 1);  // frames
   small_share_ = static_cast<uint32_t>(std::clamp<uint64_t>(parameters.least_sample / part, 1, kLargeShare));
+  const uint64_t wanted = std::max(parameters.large_sample, parameters.large_sample / 2 * partition_count);
+  large_share_ =
+      static_cast<uint32_t>(std::clamp<uint64_t>(wanted * kParts / frame_count, small_share_, kLargeShare));
+  share_.store(large_share_, std::memory_order_relaxed);
   is_on_ = true;
 }
 
@@ -96,28 +100,28 @@ void PolicyChoice::watch(const Counted& period) {
   if (own_.periods < kFewPeriods) return;
   const uint32_t now = chosen_.load(std::memory_order_relaxed), better = clearly_better();
   const bool is_in_doubt = better != now || tries_first_;
-  if (share() < kLargeShare) {
+  if (share() < large_share_) {
     if (is_in_doubt && rest_ == 0) enlarge();
   } else if (better != now) {
     begin_trial(better, "measured");
   } else if (tries_first_) {
     tries_first_ = false;
     if (now != 0 && banned_[0] == 0) begin_trial(0, "again");
-  } else if (++sure_periods_ >= kSure) {
+  } else if (++sure_periods_ >= kSure && small_share_ < large_share_) {
     reduce();
   }
 }
 
 // What small samples have shown is not enough, so all counts begin again.
 void PolicyChoice::enlarge() {
-  share_.store(kLargeShare, std::memory_order_relaxed);
+  share_.store(large_share_, std::memory_order_relaxed);
   samples_ = own_ = earlier_ = lately_ = {};
   sure_periods_ = 0;
 }
 
 void PolicyChoice::reduce() {
   share_.store(small_share_, std::memory_order_relaxed);
-  const double part = static_cast<double>(small_share_) / kLargeShare;
+  const double part = static_cast<double>(small_share_) / large_share_;
   for (Counted* const counted : {&samples_, &own_})
     for (double& sampled : counted->sampled) sampled *= part;
   earlier_ = lately_ = {};

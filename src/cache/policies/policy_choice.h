@@ -4,9 +4,10 @@
 // frames, from which pages leave by the candidate's rule (set duelling: Qureshi et al., Adaptive insertion policies for high performance caching,
 // ISCA 2007; here on pages of a fully associative cache). All other pages leave by the chosen policy's rule.
 //
-// Size of samples. They are large as long as it is not clear which policy is best, since small ones tell little, and late. They become small when
-// nothing has spoken against the chosen policy for kSure periods, since most of their pages leave by worse policies. Small samples are only used to
-// decide whether to make them large again.
+// Size of samples. They are large as long as it is not clear which policy is best, since small ones tell little, and late. What they tell depends on how
+// many frames they have, not on their share, so the share is smaller in caches of many frames (large_share). They become small when nothing has spoken
+// against the chosen policy for kSure periods, since most of their pages leave by worse policies. Small samples are only used to decide whether to make
+// them large again.
 //
 //               another sample clearly needed fewer reads              kSettle periods            clearly more I/O or less, kTrial periods
 //        watch ───────────────────────────────────────────► settle ──────────────────────► trial ───────────────────────────────────────► watch
@@ -53,12 +54,13 @@ class PolicyChoice {
   static constexpr uint32_t kMaxBan = 4096;
 
   static constexpr uint32_t kParts = 256;
-  static constexpr uint32_t kLargeShare = 12;
+  static constexpr uint32_t kLargeShare = 12;  // at most
 
   struct Parameters {
     uint32_t least_sample = 32;    // frames of a small sample, in a partition of the usual size
     uint32_t least_frames = 1024;  // a partition with fewer frames has no samples
     uint32_t least_reads = 1024;   // of a period
+    uint32_t large_sample = 192;   // frames of a large one, or half as many in each partition
   };
 
   // What was read and written. An operation itself counts as much as moving kPagesOfOperation OS pages.
@@ -81,6 +83,7 @@ class PolicyChoice {
 
   PolicyKind chosen() const { return kCandidates[chosen_.load(std::memory_order_relaxed)]; }
   uint32_t share() const { return share_.load(std::memory_order_relaxed); }
+  uint32_t large_share() const { return large_share_; }
   void report(const Report& report);
 
  private:
@@ -126,6 +129,7 @@ class PolicyChoice {
   bool is_on_ = false;
   uint64_t period_reads_ = 0;
   uint32_t small_share_ = kLargeShare;
+  uint32_t large_share_ = kLargeShare;
   std::atomic<uint32_t> chosen_{0};
   std::atomic<uint32_t> share_{kLargeShare};
   // Under the lock.

@@ -155,6 +155,19 @@ TEST_F(PolicyChoiceTest, ShareOfSmallSamplesFollowsFrames) {
   }
 }
 
+TEST_F(PolicyChoiceTest, LargeSamplesHaveAsManyFramesAsTheyNeed) {
+  for (const auto& [frames, partitions, share] : {std::tuple{uint64_t{4096}, 1u, PolicyChoice::kLargeShare},
+                                                  {uint64_t{8192}, 1u, 6u},
+                                                  {uint64_t{16384}, 1u, 3u},
+                                                  {uint64_t{1} << 17, 16u, 3u},
+                                                  {uint64_t{1} << 20, 16u, 1u}}) {
+    PolicyChoice other;
+    other.begin({}, frames, partitions);
+    EXPECT_EQ(other.share(), share) << frames;
+    EXPECT_EQ(other.large_share(), share) << frames;
+  }
+}
+
 // The same reads take far more operations: the policy that was chosen while they came in runs is compared again.
 TEST_F(PolicyChoiceTest, TheFirstIsTriedAgainWhenIoIsOtherThanBefore) {
   periods_until(PolicyKind::kRandom, 10, [&] { return report(200, 200, 200, 100, 4096); });
@@ -162,6 +175,16 @@ TEST_F(PolicyChoiceTest, TheFirstIsTriedAgainWhenIoIsOtherThanBefore) {
   uint32_t periods = 0;
   while (report(200, 200, 200, 100, 1000) == PolicyKind::kRandom) ASSERT_LT(++periods, 40u);
   EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
+  EXPECT_EQ(why(), "again");
+}
+
+// Of so many frames the least share is enough, always.
+TEST_F(PolicyChoiceTest, SamplesThatAreNeverLargeTellOfOtherIo) {
+  choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 1}, 1 << 16, 1);
+  ASSERT_EQ(choice.large_share(), 1u);
+  periods_until(PolicyKind::kRandom, 10, [&] { return report(400, 400, 400, 200, 4096); });
+  for (int i = 0; i < 60; ++i) ASSERT_EQ(report(400, 400, 400, 200, 3000), PolicyKind::kRandom);
+  periods_until(PolicyKind::kNrlfu, 40, [&] { return report(400, 400, 400, 200, 1000); });
   EXPECT_EQ(why(), "again");
 }
 
