@@ -624,6 +624,7 @@ MUTATIONS = [
     mutation("pages of a sample are touched by another policy", "*PolicyTest.*:ChosenPolicy.*", (POLICIES, "    if (samples_[i]->holds(frame)) return *samples_[i];\n", "")),
     mutation("the policy that was chosen is not followed", "ChosenPolicy.*", (POLICIES, "chosen != followed_) follow(chosen);", "chosen != followed_ && false) follow(chosen);")),
     mutation("chance chooses the policy", "PolicyChoiceTest.*", (CHOICE + ".h", "kDeviations = 3;", "kDeviations = 0;")),
+    mutation("what is written at first speaks for the first candidate", "PolicyChoiceTest.WhatIsWrittenAtFirst*", (CHOICE + ".cc", "  warm_up_ = parameters.warm_up;\n", "")),
     mutation("policy that reads less and needs more I/O stays", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "end_trial(more > 1);", "end_trial(false);")),
     mutation("policy is judged by what comes just after it was chosen", "PolicyChoiceTest.Returns*", (CHOICE + ".cc", "    if (phase_periods_ < kSettle) return;\n", "")),
     mutation("trial of a policy that needs far more I/O goes on", "PolicyChoiceTest.WhatNeedsFarMoreIo*", (CHOICE + ".cc", "    if (is_clear(more / kFarMore)) return end_trial(true);\n", "")),

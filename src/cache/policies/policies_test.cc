@@ -8,7 +8,7 @@
 namespace cache {
 namespace {
 
-constexpr PolicyChoice::Parameters kQuick = {.least_frames = 1024, .least_reads = 2048};
+constexpr PolicyChoice::Parameters kQuick = {.least_frames = 1024, .least_reads = 2048, .warm_up = 0};
 
 // Reports as if clock's sample had to read least.
 void make_follow_clock(Frames& frames) {
@@ -52,7 +52,7 @@ TEST(ChosenPolicy, IsTheOneThatReadsLeast) {
 TEST(ChosenPolicy, SamplesDoNotBreakRuns) {
   constexpr uint64_t kRun = 16, kPages = 2400;
   // So that no other policy is chosen meanwhile.
-  constexpr PolicyChoice::Parameters kSlow = {.least_frames = 1024, .least_reads = 1 << 20};
+  constexpr PolicyChoice::Parameters kSlow = {.least_frames = 1024, .least_reads = 1 << 20, .warm_up = 0};
   const auto operations = [&](Asked asked) {
     Frames frames(asked, 2048, kSlow);
     uint64_t count = 0, last = 0;

@@ -46,6 +46,7 @@ void PolicyChoice::begin(const Parameters& parameters, uint64_t frame_count, uin
   large_share_ =
       static_cast<uint32_t>(std::clamp<uint64_t>(wanted * kParts / frame_count, small_share_, kLargeShare));
   share_.store(large_share_, std::memory_order_relaxed);
+  warm_up_ = parameters.warm_up;
   is_on_ = true;
 }
 
@@ -61,6 +62,10 @@ void PolicyChoice::report(const Report& report) {
 }
 
 void PolicyChoice::end_period(const Counted& period) {
+  if (warm_up_ > 0) {
+    --warm_up_;
+    return;
+  }
   samples_.age();
   samples_.add(period);
   for (uint32_t& left : banned_)

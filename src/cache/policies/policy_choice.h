@@ -9,6 +9,9 @@
 // against the chosen policy for kSure periods, since most of their pages leave by worse policies. Small samples are only used to decide whether to make
 // them large again.
 //
+// Beginning. The first periods (warm_up) do not count: the pages that leave then are mostly those that the program wrote when it made its data, so the I/O
+// is several times what it is later, and nearly any candidate would seem to need less.
+//
 //               another sample clearly needed fewer reads              kSettle periods            clearly more I/O or less, kTrial periods
 //        watch ───────────────────────────────────────────► settle ──────────────────────► trial ───────────────────────────────────────► watch
 //                          it is chosen                       │                                │      with it, or as before
@@ -61,6 +64,7 @@ class PolicyChoice {
     uint32_t least_frames = 1024;  // a partition with fewer frames has no samples
     uint32_t least_reads = 1024;   // of a period
     uint32_t large_sample = 192;   // frames of a large one, or half as many in each partition
+    uint32_t warm_up = 8;          // periods that do not count
   };
 
   // What was read and written. An operation itself counts as much as moving kPagesOfOperation OS pages.
@@ -133,6 +137,7 @@ class PolicyChoice {
   std::atomic<uint32_t> chosen_{0};
   std::atomic<uint32_t> share_{kLargeShare};
   // Under the lock.
+  uint32_t warm_up_ = 0;  // periods left
   sys::Mutex mutex_;
   Counted period_;   // the present one so far
   Counted samples_;  // of the samples, whatever policy was chosen; its io is not used

@@ -14,7 +14,7 @@ class PolicyChoiceTest : public testing::Test {
   static constexpr uint32_t kSmallShare = 2;
 
   PolicyChoiceTest() {
-    choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1}, 256, 1);
+    choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1, .warm_up = 0}, 256, 1);
   }
 
   // Reports one period: the reads of each sample (clock's equal nrlfu's), in proportion as many under the chosen policy, and the number of
@@ -44,7 +44,7 @@ TEST_F(PolicyChoiceTest, ChangesWhenAPeriodIsOver) {
   PolicyChoice off;
   EXPECT_FALSE(off.is_on());
   EXPECT_TRUE(choice.is_on());
-  choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 30'000}, 256, 1);
+  choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 30'000, .warm_up = 0}, 256, 1);
   EXPECT_EQ(report(2000, 1500, 1000, 1500), PolicyKind::kNrlfu) << "how much I/O there is is not known yet";
   choice.report({.sampled = {2000, 1500, 1000, 1500, 2000}, .reads = 29'999, .io = {4096, 4096}});
   EXPECT_EQ(choice.chosen(), PolicyKind::kNrlfu);
@@ -89,6 +89,17 @@ TEST_F(PolicyChoiceTest, ReturnsFromWhatNeedsMoreIo) {
     while (tried() == PolicyKind::kRandom) {
     }
   }
+}
+
+// A program makes its data. What of it is still in memory is written when other pages are read.
+TEST_F(PolicyChoiceTest, WhatIsWrittenAtFirstDoesNotSpeakForACandidate) {
+  choice.begin({.least_sample = kSmallShare, .least_frames = 1, .least_reads = 1, .warm_up = 3}, 256, 1);
+  for (const uint32_t operations : {20'000u, 4096u, 2048u})
+    ASSERT_EQ(report(200, 200, 200, 100, operations), PolicyKind::kNrlfu);
+  periods_until(PolicyKind::kRandom, 4, [&] { return report(200, 200, 200, 100, 512); });
+  const auto tried = [&] { return report(200, 200, 200, 100, 700); };
+  periods_until(PolicyKind::kNrlfu, PolicyChoice::kSettle + PolicyChoice::kTrial, tried);
+  EXPECT_EQ(why(), "returned");
 }
 
 TEST_F(PolicyChoiceTest, WhatNeedsFarMoreIoIsNotTriedToTheEnd) {
@@ -180,7 +191,7 @@ TEST_F(PolicyChoiceTest, TheFirstIsTriedAgainWhenIoIsOtherThanBefore) {
 
 // Of so many frames the least share is enough, always.
 TEST_F(PolicyChoiceTest, SamplesThatAreNeverLargeTellOfOtherIo) {
-  choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 1}, 1 << 16, 1);
+  choice.begin({.least_sample = 1, .least_frames = 1, .least_reads = 1, .warm_up = 0}, 1 << 16, 1);
   ASSERT_EQ(choice.large_share(), 1u);
   periods_until(PolicyKind::kRandom, 10, [&] { return report(400, 400, 400, 200, 4096); });
   for (int i = 0; i < 60; ++i) ASSERT_EQ(report(400, 400, 400, 200, 3000), PolicyKind::kRandom);

@@ -20,7 +20,7 @@ using Asked = std::optional<PolicyKind>;
 inline std::string name_of(Asked asked) { return asked ? base::name_of(*asked) : "auto"; }
 // With these, even small caches have samples.
 inline constexpr PolicyChoice::Parameters kSmall = {
-    .least_sample = 1, .least_frames = 8, .least_reads = 4096};
+    .least_sample = 1, .least_frames = 8, .least_reads = 4096, .warm_up = 0};
 
 // Frames are taken in ascending order, going round, so that a
 // frame that was just freed is not the next to be taken.
