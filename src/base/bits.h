@@ -1,6 +1,6 @@
 // Bit maps: bit i of an array of 64-bit words, each word's lowest bit first.
 //
-// Thread contract: none of its own; whoever has such an array has a lock for it. Cost: inline.
+// Thread contract: none of its own; the array's owner locks it. Cost: inline.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // CHECK: a programmer's mistake ends the process with one line that names the place and both values.
-// Always on. DCHECK is the same in builds without NDEBUG and under sanitizers, and for conditions
-// that cost too much elsewhere. Operating errors are base::Error, never a CHECK.
+// Always on. DCHECK is the same in builds without NDEBUG and under sanitizers and does nothing elsewhere,
+// for conditions that cost too much there. Operating errors are base::Error, never a CHECK.
 #pragma once
 #include <concepts>
 #include <cstdint>

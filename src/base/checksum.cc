@@ -3,7 +3,7 @@
 #define XXH_INLINE_ALL
 #define XXH_NO_STDLIB
 #define XXH_NO_STREAM
-#define XXH_FORCE_MEMORY_ACCESS 1  // its loads would be calls of memcpy, which is no builtin here
+#define XXH_FORCE_MEMORY_ACCESS 1  // otherwise its loads call memcpy, which is not a builtin here
 #include <xxhash.h>
 
 namespace base {

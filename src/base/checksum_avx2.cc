@@ -1,4 +1,4 @@
-// checksum() for CPUs with AVX2; this file alone is compiled with -mavx2.
+// checksum() for CPUs with AVX2, in a file of its own that is compiled with -mavx2.
 #define XXH_INLINE_ALL
 #define XXH_NO_STDLIB
 #define XXH_NO_STREAM

@@ -2,7 +2,7 @@
 // "Fingerprints").
 //
 // A fingerprint is 128 bits per OS page, two XXH3 hashes of 64 bits under independent secrets that
-// are drawn from the kernel when the process starts: who chooses the bytes does not know the
+// are drawn from the kernel when the process starts, so whoever chooses the content does not know the
 // function. Two different contents collide with a probability of about 2^-128.
 // The all-ones value means "unknown" and equals no content (take_fingerprint() never returns it).
 #pragma once

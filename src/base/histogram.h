@@ -1,9 +1,9 @@
-// Histogram: how often each time has occurred, to a fraction of it, and percentiles. SharedHistogram: one that other threads may look at.
+// Histogram: counts of durations, each to within a fraction of its length, and their percentiles. SharedHistogram: one that other threads may read.
 //
-// Times below 2^b, b being kPartBits, have a bucket each. Above, each power of two [2^k, 2^(k+1)) is divided into 2^b:
+// Times below 2^b, b being kPartBits, have a bucket each. Above, each range [2^k, 2^(k+1)) is divided into 2^b buckets:
 //   index = 2^b (k - b) + (time >> (k - b))        b = 6, k = 6: 64…127, k = 7: 128…191, …
-// Times of 2^kRangeBits and more share the last bucket. Benchmarks are built with it by other compilers: it needs nothing of ours but
-// single_writer.h, and C++20.
+// Times of 2^kRangeBits and more fall into the last bucket. Benchmarks include this header with other compilers: it needs only C++20
+// and single_writer.h.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -39,7 +39,7 @@ struct HistogramBuckets {
 template <size_t kPartBits, size_t kRangeBits>
 class SharedHistogram;
 
-// Thread contract: its owner's.
+// Thread contract: none of its own; the owner locks it.
 template <size_t kPartBits, size_t kRangeBits>
 class BasicHistogram {
  public:
@@ -71,8 +71,8 @@ class BasicHistogram {
   double sum() const { return sum_; }
   double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
-  // The least time that `share` of all times (0 to 1) do not exceed, or up to 1 / 2^kPartBits more; in the last bucket the greatest time of all. 0 if there
-  // are none.
+  // The quantile `share` (0 to 1) of all times, or up to 1 / 2^kPartBits more; if it is in the last bucket, the greatest time of all. 0 if there are no
+  // times.
   uint64_t at(double share) const {
     const auto wanted = static_cast<uint64_t>(std::ceil(share * static_cast<double>(count_)));
     uint64_t seen = 0;
@@ -92,11 +92,11 @@ class BasicHistogram {
   double sum_ = 0;
 };
 
-// To 1/64, of any times.
+// Precise to 1/64, for times of any length.
 using Histogram = BasicHistogram<6, 64>;
 
-// Thread contract: one thread at a time adds; any thread may add what it has to a histogram of its own meanwhile. Relaxed: each count is whole, and they
-// order nothing.
+// Thread contract: one thread at a time adds; meanwhile any thread may add these counts to a histogram of its own. Relaxed: each count is read whole,
+// and they order nothing.
 template <size_t kPartBits, size_t kRangeBits>
 class SharedHistogram {
  public:

@@ -12,7 +12,7 @@ namespace {
 using Small = BasicHistogram<4, 34>;
 using SharedSmall = SharedHistogram<4, 34>;
 
-// Buckets follow each other without a gap, and none is wider than its part of what is in it.
+// Buckets follow each other without a gap, and none is wider than 1 / 2^kPartBits of its least time.
 template <size_t kPartBits, size_t kRangeBits>
 void check_buckets() {
   using Buckets = HistogramBuckets<kPartBits, kRangeBits>;

@@ -1,6 +1,6 @@
-// Idle: how long a thread that finds nothing to do goes on looking before it sleeps. A sleep, and the wake that ends it, cost both sides some 10 us, so a
-// thread that is answered sooner gains by looking on. A thread that is not loses that time once, and then ever more rarely, the longer looking has been in
-// vain: a thread that waits for slow things, or whose CPU is wanted by the thread that will answer, all but stops looking.
+// Idle: how long a thread that finds no work looks for some before it sleeps. A sleep and the wake that ends it cost both sides about 10 us, so a thread
+// whose work comes sooner gains by looking. A thread whose work comes later loses that time once, and then ever more rarely, the longer looking has been
+// in vain: a thread that waits for something slow, or whose CPU is needed by the thread that will answer, all but stops looking.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -23,7 +23,7 @@ class Idle {
 
   struct Pace {
     uint64_t look_ns;
-    uint32_t turns_per_clock;  // the clock is a system call
+    uint32_t turns_per_clock;  // reading the clock is a system call
   };
   static constexpr Pace kPace = {20'000, 64};
   // A turn has found nothing: should the thread sleep now? `clock` is in ns.
@@ -45,10 +45,10 @@ class Idle {
   }
 
  private:
-  uint32_t turns_ = 0;           // that found nothing, since one found something or since a sleep
-  uint64_t until_ns_ = 0;        // until when it looks on, while turns_ > kTurnsAlways
-  uint32_t sleeps_between_ = 0;  // how many sleeps come without looking on, after one that was in vain
-  uint32_t sleeps_left_ = 0;     // how many of these are left
+  uint32_t turns_ = 0;           // in a row that found nothing, since the last sleep
+  uint64_t until_ns_ = 0;        // when it stops looking, if turns_ > kTurnsAlways
+  uint32_t sleeps_between_ = 0;  // how many sleeps come without looking first, after looking was in vain
+  uint32_t sleeps_left_ = 0;     // how many of these sleeps are still to come
 };
 
 }  // namespace base

@@ -8,7 +8,7 @@ namespace {
 uint64_t time_ns = 0;
 uint64_t clock_ns() { return time_ns; }
 
-// Turns of this length that find nothing, until it should sleep.
+// How many turns of this length find nothing before it should sleep.
 uint32_t turns_until_sleep(Idle& idle, uint64_t turn_ns) {
   for (uint32_t turns = 1;; ++turns) {
     time_ns += turn_ns;
@@ -29,7 +29,7 @@ TEST(IdleTest, LooksMoreRarelyWhenItIsInVain) {
   uint32_t looks = 0;
   for (uint32_t sleeps = 0; sleeps < kSleeps; ++sleeps) {
     looks += turns_until_sleep(idle, 100) > Idle::kTurnsAlways;
-    idle.end();  // of what the worker slept for
+    idle.end();  // the worker finds what it slept for
   }
   EXPECT_GT(looks, kSleeps / (Idle::kMaxSleepsBetween + 1));
   EXPECT_LT(looks, kSleeps / (Idle::kMaxSleepsBetween + 1) + 10);
@@ -38,11 +38,11 @@ TEST(IdleTest, LooksMoreRarelyWhenItIsInVain) {
 TEST(IdleTest, LooksAgainWhenLookingHelped) {
   Idle idle;
   for (uint32_t sleeps = 0; sleeps < 1000; ++sleeps) turns_until_sleep(idle, 100);
-  // It finds something in the next look.
+  // The next time that it looks, it finds something.
   uint32_t turns = 0;
   while (turns <= Idle::kTurnsAlways) turns = idle.should_sleep(clock_ns) ? 0 : turns + 1;
   idle.end();
-  // Then looks are in vain again, and begin to be left out one by one.
+  // After that, looking is in vain again, and is left out once at first.
   EXPECT_GT(turns_until_sleep(idle, 100), Idle::kTurnsAlways);
   EXPECT_EQ(turns_until_sleep(idle, 100), Idle::kTurnsAlways);
   EXPECT_GT(turns_until_sleep(idle, 100), Idle::kTurnsAlways);

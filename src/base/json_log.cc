@@ -7,7 +7,7 @@
 namespace base {
 namespace {
 
-// The name of a field or of the message, what stands around its value, and the value if that is a number.
+// Room for the name of a field, or of the message, for the punctuation around its value, and for the value if that is a number.
 constexpr size_t kNameBytes = 64;
 constexpr std::string_view kEnd = "}\n";
 
@@ -27,7 +27,7 @@ void put_padded(unsigned number, unsigned digits, TextRef& to) {
   to << number;
 }
 
-// As RFC 3339 has it, in UTC. Not by the C library, which would take a lock.
+// In the form of RFC 3339, in UTC. Not by the C library, which would take a lock.
 void put_time(uint64_t now_ms, TextRef& to) {
   using namespace std::chrono;
   const sys_time<milliseconds> now{milliseconds(now_ms)};

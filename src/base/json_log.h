@@ -2,21 +2,21 @@
 //
 //   {"time":"2026-11-29T08:00:00.123Z","level":"info","event":"started","items":3,...,"message":"serve: memcache at 127.0.0.1:11211; 3 items, ..."}
 //
-// The fields of an event stand between its name and the message, which is the line that the log has as text. Bytes that are no UTF-8 are replaced.
-// A line is whole however little room it has: fields that do not fit beside the message are left out, and of a message that does not fit the end.
+// The fields of an event stand between its name and the message, which is the line of the log as text. Bytes that are not UTF-8 are replaced.
+// A line is always a complete object: fields that do not fit beside the message are left out, and a message that does not fit is cut off at the end.
 #pragma once
 #include "base/log.h"
 #include "base/platform.h"
 
 namespace base {
 
-// What a line may have. It is composed on the stack: in users' programs that may be a small one, as of a handler of a signal.
+// The most bytes of a line, which is composed on the stack. In users' programs the stack may be small, such as a signal handler's.
 inline constexpr size_t kJsonLogBytes = 16 << 10;
 inline constexpr size_t kProgramJsonLogBytes = 1536;
 inline constexpr size_t kMinJsonLogBytes = 128;
 
-// Composes the line of that time since 1970. REQUIRES: `to` is empty and has room for kMinJsonLogBytes; the event's name has 40 letters at most, as have
-// those of its fields.
+// Composes the line; `now_ms` is the time since 1970. REQUIRES: `to` is empty and has room for kMinJsonLogBytes; the names of the event and of its
+// fields have at most 40 letters each.
 void compose_json_log(const LogLine& line, uint64_t now_ms, TextRef& to);
 
 // A LogWriter. Async-signal-safe. Cost: a write, and kBytes of stack.

@@ -47,7 +47,7 @@ TEST(JsonLog, TextsOfAnyBytes) {
   const Json line = parsed({.name = "x", .fields = {{"field", text}}}, text);
   EXPECT_EQ(line["message"].get<std::string>(), text);
   EXPECT_EQ(line["field"].get<std::string>(), text);
-  // Half a character, one that has a shorter form, half of a pair, above the last one, a byte in the middle.
+  // A first byte alone, an overlong form, half of a surrogate pair, above U+10FFFF, a continuation byte, a byte that UTF-8 never has, two bytes of three.
   for (const char* wrong :
        {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xa9", "\xff", "\xe2\x82"}) {
     const std::string message = parsed({}, std::string("a") + wrong + "b")["message"];
@@ -100,7 +100,6 @@ TEST(JsonLog, ALineIsWholeInAnyRoom) {
   EXPECT_GT(with_field_count, 50u);
 }
 
-// Of all that logs.
 TEST(JsonLog, EventsWithoutAName) {
   const Json line = parsed({}, "text");
   EXPECT_EQ(line["event"], "message");

@@ -5,9 +5,9 @@
 namespace base {
 namespace {
 
-constexpr size_t kEscapedBytes = 6;  // \u001f, for one
+constexpr size_t kEscapedBytes = 6;  // such as \u001f
 
-// Appends the first character of the text as a JSON string has it. Returns how many bytes of the text that was.
+// Appends the text's first character in the form that it has in a JSON string. Returns how many bytes of the text it took.
 size_t put_character(std::string_view text, TextRef& to) {
   const size_t bytes = character_bytes(text);
   const auto first = static_cast<unsigned char>(text.front());

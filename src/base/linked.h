@@ -1,6 +1,6 @@
-// Lists of objects that name the next one themselves (`next`). For few objects, which come and go seldom; their owners keep their memory.
+// Singly linked lists through the objects' own member `next`. For few objects that seldom come and go; a list does not own them.
 //
-// Thread contract: none of its own; whoever has such a list has a lock for it.
+// Thread contract: none of its own; the list's owner locks it.
 #pragma once
 
 namespace base {
@@ -12,7 +12,7 @@ void link(One*& first, One& one) {
   first = &one;
 }
 
-// REQUIRES: it is in the list. Cost: a look at each one before it.
+// REQUIRES: it is in the list. Cost: a step for each object before it.
 template <class One>
 void unlink(One*& first, One& one) {
   One** at = &first;

@@ -14,7 +14,7 @@ void write_text(const LogLine& line) {
   platform_write_error(text.c_str(), text.size());
 }
 
-// Relaxed: a function of the program's.
+// Relaxed: it points to code, and orders no data.
 constinit std::atomic<LogWriter> log_writer = write_text;
 
 }  // namespace

@@ -1,11 +1,11 @@
-// One-line messages to the user, on the process's original standard error and with the prefix "spillway: ", unless set_log_writer() says who writes them
-// (json_log.h). Async-signal-safe. A line is one write, so lines of several threads do not mix.
+// One-line messages to the user, on the process's original standard error and with the prefix "spillway: ", unless set_log_writer() has set another
+// writer (json_log.h). Async-signal-safe. A line is one write, so lines of several threads do not mix.
 //
 //   base::log("cannot write to ", name);
 //   base::log({.name = "store_failed", .level = base::LogLevel::kError, .fields = {{"error", 5}}}, "cannot write to ", name);
 //
-// The second form is for programs that read the log: what has happened has a name that does not change, and its values are fields of their own. The text
-// says all of it, too.
+// The second form is for programs that read the log: the event has a name that does not change, and its values are separate fields. The text says all
+// of that, too.
 #pragma once
 #include <concepts>
 #include <initializer_list>
@@ -33,13 +33,13 @@ struct LogEvent {
   std::initializer_list<LogField> fields = {};
 };
 
-// What one call of log() hands to the writer; it is good until that returns.
+// What one call of log() hands to the writer; valid until the writer returns.
 struct LogLine {
   const LogEvent& event;
   std::string_view text;  // without the prefix and the end of the line
 };
 using LogWriter = void (*)(const LogLine& line);
-// From now on `writer` writes all lines: in the thread that logs, also in handlers of signals. Null: as at first.
+// From now on `writer` writes all lines, in the thread that logs and possibly in a signal handler. Null: lines are written as text again.
 void set_log_writer(LogWriter writer);
 void write_log(const LogLine& line);
 

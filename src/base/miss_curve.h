@@ -1,4 +1,4 @@
-// MissCurve: how many of the misses there would have been with more memory, for some sizes of memory.
+// MissCurve: about how many of the misses would still have occurred with more memory, for several sizes of memory.
 //
 // Thread contract: any thread adds; any thread, and another process, reads meanwhile. Relaxed: the counts order nothing.
 #pragma once
@@ -10,7 +10,7 @@ namespace base {
 
 class MissCurve {
  public:
-  // The sizes, in sixteenths of the memory that there was.
+  // The sizes, in sixteenths of the memory that there really was.
   static constexpr uint32_t kSteps[] = {16, 17, 18, 20,  22,  24,  26,  28,  32,  36,  40,  44,  48,  56,  64,
                                         72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024};
   static constexpr size_t kStepCount = sizeof kSteps / sizeof kSteps[0];
@@ -20,19 +20,19 @@ class MissCurve {
     uint64_t misses;
   };
 
-  // Counts `weight` misses of pages that would have been in memory with so many sixteenths of it.
+  // Counts `weight` misses of pages that would have been in memory if there had been `sixteenths` sixteenths of it.
   void add(uint64_t sixteenths, uint64_t weight) {
     size_t step = 0;
     while (step < kStepCount && kSteps[step] < sixteenths) ++step;
     counts_[step].fetch_add(weight, std::memory_order_relaxed);
   }
-  // Counts `weight` misses of pages that had never been in memory before, which no memory spares.
+  // Counts `weight` misses of pages that had never been in memory before: no amount of memory avoids these.
   void add_first(uint64_t weight) { counts_[kStepCount].fetch_add(weight, std::memory_order_relaxed); }
 
   // Has it seen too little to say anything?
   bool is_empty() const { return sum_from(0) < kFewest; }
 
-  // The point of kSteps[i], if there were `misses` with a budget of `memory_bytes`, of which frames took `frames_bytes`. Point 0 is what was.
+  // The point of kSteps[i], given that there were `misses` with a budget of `memory_bytes`, of which frames took `frames_bytes`. Point 0 is that itself.
   // REQUIRES: i < kStepCount.
   Point point(size_t i, uint64_t memory_bytes, uint64_t frames_bytes, uint64_t misses) const {
     const uint64_t all = sum_from(0);
@@ -45,14 +45,14 @@ class MissCurve {
  private:
   static constexpr uint64_t kFewest = 100;
 
-  // All misses that need more memory than step from - 1 has.
+  // All misses that step from - 1 does not avoid.
   uint64_t sum_from(size_t from) const {
     uint64_t sum = 0;
     for (size_t i = from; i <= kStepCount; ++i) sum += counts_[i].load(std::memory_order_relaxed);
     return sum;
   }
 
-  // Of each step, the misses that it spares and the one before does not. The last count: those that no step spares.
+  // For each step, the misses that it avoids and the step before does not. The last count: the misses that no step avoids.
   std::atomic<uint64_t> counts_[kStepCount + 1] = {};
 };
 

@@ -1,11 +1,11 @@
-// Numbers made from others: mix(), each bit of whose result depends on every bit of the input, for what a seed or a hash decides; and spread(), which
-// is cheaper.
+// Hash functions of one number: mix(), for seeds and hashes, where every bit of the result depends on every bit of the input; and spread(), which is
+// cheaper.
 #pragma once
 #include <cstdint>
 
 namespace base {
 
-// 2^64 divided by the golden ratio. From one state of a generator to the next; mix() of each is what it draws (SplitMix64).
+// 2^64 divided by the golden ratio: the step from one state of a generator to the next, which draws the mix() of each state (SplitMix64).
 inline constexpr uint64_t kMixStep = 0x9e3779b97f4a7c15;
 
 // SplitMix64's finaliser.
@@ -16,7 +16,7 @@ constexpr uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Fibonacci hashing: numbers that lie close to each other differ in the high bits of what is returned, which are to be used. Cost: a multiplication.
+// Fibonacci hashing: for numbers close to each other, the high bits of the result differ, so use these. Cost: a multiplication.
 constexpr uint64_t spread(uint64_t x) { return x * kMixStep; }
 
 }  // namespace base

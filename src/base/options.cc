@@ -23,7 +23,7 @@ constexpr OptionInfo kInfo[] = {
 #undef OPTION
 };
 
-// The digits before `suffix`; no value when there are none, others, or too many.
+// The number that the digits spell. Error: there are none, too many, or other characters.
 std::expected<uint64_t, int> parse_number(std::string_view digits) {
   if (digits.empty() || digits.size() > 19) return std::unexpected(EINVAL);
   uint64_t value = 0;
@@ -86,7 +86,7 @@ constexpr OthersVariable kOthersVariables[] = {
     {"TEST_", "Spillway's own tests"},
 };
 
-// Is the environment name (without the prefix) another's?
+// Does the environment name (without the prefix) belong to another part of Spillway?
 bool is_others(std::string_view upper) {
   return std::ranges::any_of(kOthersVariables, [&](const OthersVariable& others) {
     return others.name.ends_with('_') ? upper.starts_with(others.name) : upper == others.name;

@@ -64,7 +64,7 @@ inline constexpr uint64_t kMaxSatcPages = uint64_t{1} << 28;  // their sets are 
 inline constexpr uint64_t kMaxServers = 16;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
 
-// The budget where none is asked for, and so much is free.
+// The budget if none is asked for and `free_bytes` of memory are free.
 uint64_t default_memory_bytes(const Options& options, uint64_t free_bytes);
 
 // The policies of policies.inc.
@@ -77,31 +77,31 @@ inline constexpr PolicyKind kPolicyKinds[] = {
 #define POLICY(kind, name, class) PolicyKind::kind,
 #include "base/policies.inc"
 };
-// The policy that is asked for; nothing: one is chosen while the program runs. REQUIRES: check_options has succeeded, as of the next two.
+// The policy that is asked for; nullopt: one is chosen while the program runs. REQUIRES, as do the next two: check_options() has succeeded.
 std::optional<PolicyKind> policy_kind(const Options& options);
 
-// What the budget may be raised to. REQUIRES: options.memory > 0.
+// The most that the budget may be raised to. REQUIRES: options.memory > 0.
 uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes);
 
-// How many servers there shall be on so many processors.
+// How many servers to start on a machine with `cpu_count` processors.
 uint64_t server_count(const Options& options, uint64_t cpu_count);
 
-// How the variables of options begin.
+// The prefix of the options' variables.
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";
 
-// Variables that begin so without being options: they are of other parts of Spillway, and may be set where a spilled program runs.
+// Variables with this prefix that are not options: they belong to other parts of Spillway, and may be set where a spilled program runs.
 struct OthersVariable {
-  std::string_view name;   // without the prefix; a name that ends in "_" stands for all that begin so
-  std::string_view whose;  // whose they are, in the words of the page of options
+  std::string_view name;   // without the prefix; a name that ends in "_" stands for all that begin with it
+  std::string_view whose;  // the part that reads them, as the page of options puts it
 };
 std::span<const OthersVariable> others_variables();
 
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
-// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; variables of other parts are passed over.
+// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; variables of other parts are skipped.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);
 
-// Takes all SPILLWAY_ variables out of an environment block. For programs that run with other rights than who started them has: that one is
-// not to say which files are written. The programs that they start do not see them either.
+// Removes all SPILLWAY_ variables from an environment block. For programs that run with other rights than the user who started them: that user
+// must not choose which files they write. The programs that they start do not see the variables either.
 void forget_settings(char** environment);
 
 }  // namespace base

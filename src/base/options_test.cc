@@ -177,7 +177,7 @@ TEST(CheckOptions, ServersAreANumberOrByProcessors) {
   EXPECT_EQ(count("auto", 15), 0u);
   EXPECT_EQ(count("auto", 16), 2u);
   EXPECT_EQ(count("auto", 1000), kMaxServers);
-  EXPECT_EQ(server_count(Options{}, 1000), 0u);  // nobody has measured what they do there
+  EXPECT_EQ(server_count(Options{}, 1000), 0u);  // the default: nobody has measured servers on such machines
   for (const char* bad : {"", "-1", "17", "two"}) {
     Options options;
     EXPECT_TRUE(set_option(options, "servers", bad));
@@ -217,7 +217,7 @@ TEST(OptionInfo, WordsOfArgumentsAreAllThatAreTaken) {
       ++count;
     }
   }
-  // Policies and auto, levels of satc, its policies, forms of the log.
+  // Policies and auto, the levels of SATC, its policies, the formats of the log.
   EXPECT_EQ(count, std::size(kPolicyKinds) + 1 + 4 + 3 + 2);
 }
 
@@ -251,7 +251,7 @@ TEST(Environment, RefusesUnknownAndBadValues) {
   EXPECT_EQ(message("SPILLWAY_NOT_A_SETTING"), "");
 }
 
-// A server's password, or a seed of the tests, keeps no program from starting.
+// A server's password or the tests' seed does not keep a program from starting.
 TEST(Environment, PassesOverWhatIsOthers) {
   const auto reads = [](const std::string& entry) {
     const char* environment[] = {entry.c_str(), "SPILLWAY_MEMORY=64M", nullptr};

@@ -48,7 +48,7 @@ int spillway_plain_memcmp(const void* a, const void* b, size_t n) noexcept {
   return 0;
 }
 
-// string_view::find is made of this.
+// string_view::find uses this.
 void* spillway_plain_memchr(const void* in, int byte, size_t n) noexcept {
   const auto* at = static_cast<const unsigned char*>(in);
   for (size_t i = 0; i < n; ++i)

@@ -5,7 +5,7 @@
 
 namespace base {
 
-// Writes all bytes to the process's original standard error. Errors are ignored, and no signal tells of them. Async-signal-safe.
+// Writes all bytes to the process's original standard error. Errors are ignored, and raise no signal. Async-signal-safe.
 void platform_write_error(const char* text, size_t length_bytes);
 
 // The time since 1970, by the system's clock. Async-signal-safe.

@@ -5,8 +5,8 @@
 
 namespace base {
 
-// Until when a poller that has just been polled need not be polled again, as far as it knows: until the monotonic clock
-// shows `until_ns`, or `descriptor` becomes readable, also if it was before.
+// How long a poller that has just been polled need not be polled again, as far as it knows: until the monotonic clock
+// reaches `until_ns`, or `descriptor` is readable, as it may be already.
 struct Quiet {
   static constexpr uint64_t kForever = ~uint64_t{0};
   uint64_t until_ns = 0;
@@ -22,9 +22,9 @@ class Poller {
  public:
   // Does what can be done without blocking; returns how many events it handled, 0 for none.
   virtual size_t poll() = 0;
-  // A poller that cannot be waited for has to be polled all the time.
+  // The default is for a poller that cannot be waited for: it has to be polled all the time.
   virtual Quiet quiet() { return {}; }
-  // Will a device give it something to do within microseconds, so that it is worth looking on before one sleeps? Cost: no system call.
+  // Is a device expected to complete something within microseconds, so that polling on is better than sleeping? Cost: no system call.
   virtual bool expects_soon() const { return false; }
 
  protected:

@@ -1,11 +1,11 @@
-// Probes: static tracepoints (USDT). Each is an instruction that does nothing, and a note in the binary that says where it is and where its
-// arguments are: bpftrace and gdb put a breakpoint there, in processes that run already. Nobody else pays for it.
+// Probes: static tracepoints (USDT). Each is a no-op instruction, and a note in the binary that says where it is and where its arguments are:
+// bpftrace and gdb put a breakpoint there, also in running processes. Nobody else pays for it.
 //
 //   base::probes::miss(index(page), count);
 //
-// Arguments are computed whether anybody listens or not: give what is at hand. None belongs in code that runs at each access.
-// To add one: a line in probes.inc; its call, once for all places that mean the same if that can be; `make docs`. tests/probes finds one that
-// a binary has lost, or has with other arguments.
+// Arguments are computed whether anybody listens or not, so pass what is at hand. No probe belongs in code that runs at each access.
+// To add one: a line in probes.inc; a call, a single one if possible for all places that mean the same; `make docs`. tests/probes finds probes
+// that a binary has lost, or has with other arguments.
 #pragma once
 #include <sys/sdt.h>
 
@@ -15,7 +15,7 @@
 namespace base {
 
 namespace probes {
-// Inlined, so that the instruction lies where it is called, also where nothing is optimized.
+// Always inlined, so that the instruction lies in the caller, in unoptimized builds too.
 #define PROBE1(folder, name, doc, a, a_doc) \
   [[gnu::always_inline]] inline void name(uint64_t a) { STAP_PROBE1(spillway, name, a); }
 #define PROBE2(folder, name, doc, a, a_doc, b, b_doc) \
@@ -35,7 +35,7 @@ struct ProbeInfo {
   const char* folder;
   const char* name;
   const char* doc;
-  Argument arguments[3];  // those that it has have names
+  Argument arguments[3];  // those without a name are unused
 };
 inline constexpr ProbeInfo kProbeInfo[] = {
 #define PROBE1(folder, name, doc, a, a_doc) {#folder, #name, doc, {{#a, a_doc}}},

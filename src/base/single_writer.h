@@ -1,5 +1,4 @@
-// Counts that one thread at a time changes, and that any thread may look at. Benchmarks are built with this header by other compilers: it needs C++20, and
-// nothing of ours.
+// Counts that one thread at a time changes, and that any thread may read. Benchmarks include this header with other compilers: it needs only C++20.
 #pragma once
 #include <atomic>
 

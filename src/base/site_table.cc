@@ -2,7 +2,7 @@
 
 namespace base {
 
-// All accesses are relaxed: only the caller's lock orders additions, and readers expect no moment of them all.
+// All accesses are relaxed: the caller's lock orders additions, and readers do not expect a consistent snapshot.
 void SiteTable::add(uint64_t address) {
   Slot* least = &slots_[0];
   for (Slot& slot : slots_) {

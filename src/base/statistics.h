@@ -1,5 +1,5 @@
 // The runtime's counters, tables of sites, curves and words: one for each line of statistics.inc. Counters are relaxed atomics: each of them is exact, but
-// several that are read together are no snapshot. Cost: one atomic addition; threads that count the same thing at the same time pass its line to and fro.
+// several that are read together are no snapshot. Cost: one atomic addition; threads that count the same thing at the same time contend for its line.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Statistics {
   struct alignas(kLineBytes) Word {
     static constexpr size_t kMaxLetters = 8;
     std::atomic<uint64_t> letters{0};
-    // REQUIRES: no longer.
+    // REQUIRES: word.size() <= kMaxLetters.
     void set(std::string_view word) {
       uint64_t packed = 0;
       for (size_t i = word.size(); i-- > 0;) packed = packed << 8 | static_cast<unsigned char>(word[i]);
@@ -87,11 +87,11 @@ class WordText {
   char text_[Statistics::Word::kMaxLetters] = {};
   size_t length_ = 0;
 };
-// How many sites of each SiteTable are told.
+// How many sites of each SiteTable are reported.
 inline constexpr uint32_t kSitesTold = 16;
 
-// Where in Statistics the counter of kStatisticInfo[i], the table of kSitesInfo[i], the curve of kCurveInfo[i] and the word of kWordInfo[i] lie, in bytes: for
-// processes that look into another one.
+// The offsets in Statistics of the counter of kStatisticInfo[i], the table of kSitesInfo[i], the curve of kCurveInfo[i] and the word of kWordInfo[i]: for
+// readers in other processes.
 constexpr size_t counter_offset_bytes(size_t i) { return i * sizeof(Statistics::Counter); }
 constexpr size_t sites_offset_bytes(size_t i) {
   return counter_offset_bytes(kStatisticCount) + i * sizeof(SiteTable);

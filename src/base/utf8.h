@@ -5,13 +5,13 @@
 
 namespace base {
 
-// How many bytes the first character of the text has in UTF-8; 0: it is none.
+// How many bytes the text's first character has in UTF-8; 0: the text does not begin with one. REQUIRES: the text is not empty.
 constexpr size_t character_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
   const size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  // Bounds of the second byte, by which no character has a second, longer form, is above U+10FFFF, or is half of a surrogate pair.
+  // Bounds of the second byte: they exclude overlong forms, characters above U+10FFFF, and halves of surrogate pairs.
   const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (first < 0xc2 || first > 0xf4 || byte(1) < least || byte(1) > most) return 0;
