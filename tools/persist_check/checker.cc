@@ -14,7 +14,7 @@ constexpr size_t kMaxStates = 64;     // of a line
 constexpr size_t kMaxFailures = 300;  // images
 constexpr size_t kMaxLinesToNarrow = 64;
 
-// The numbers of events after which a crash is tried, ascending. `is_all` becomes false if crashes at other events could leave other images.
+// The crash points to try, ascending: after how many events each crash comes. `is_all` becomes false if other crash points could leave other images.
 std::vector<size_t> choose_crash_points(const History& history, size_t count_max, Random& random,
                                         bool& is_all) {
   std::vector<size_t> first, others;
@@ -23,7 +23,7 @@ std::vector<size_t> choose_crash_points(const History& history, size_t count_max
   Medium medium(history);
   for (size_t i = 0; i < end; ++i) {
     const RecordKind kind = history.events[i].kind;
-    // Just before more becomes sure, all images of the events before are possible; just after it, some are not any more.
+    // Just before more becomes sure, all images of earlier events are still possible; just after it, some are not.
     if (medium.advance()) preferred.insert({i, i + 1});
     if (kind == RecordKind::kMarker) preferred.insert({i, i + 1});
     if (kind != RecordKind::kMap && kind != RecordKind::kUnmap) others.push_back(i + 1);
@@ -40,8 +40,8 @@ std::vector<size_t> choose_crash_points(const History& history, size_t count_max
   return first;
 }
 
-// What identifies a mistake: the sites of stores that have to be missing, and of stores that have to be there. If there are neither, what is sure is
-// wrong by itself; all such failures are taken for the same mistake, since it usually stays wrong for a while.
+// What identifies a bug: the sites of stores that must be missing for the recovery to fail, and of stores that must be there. If there are neither,
+// what is sure is wrong by itself; all such failures count as the same bug, since it usually stays wrong for a while.
 struct Signature {
   std::set<uint64_t> behind, ahead;
 
@@ -155,8 +155,8 @@ class Checker {
     return signature;
   }
 
-  // Finds the lines that a failure is about: gives one line after the other all that was stored, and then takes each such line back to what is sure,
-  // and keeps each change with which the recovery still fails.
+  // Finds the lines that a failure depends on: gives one line after the other everything that was stored to it, then takes each line that has everything
+  // back to what is sure, and keeps each change with which the recovery still fails.
   Bug narrow(const Choices& choices, Image& image) {
     Bug bug;
     std::vector<bool> matters(image.size(), true);
@@ -202,7 +202,7 @@ class Checker {
     bug.image = number;
     bug.times = 1;
     bug.marker = marker_;
-    const Outcome again = try_image(choices, image);  // what the command says now is kept
+    const Outcome again = try_image(choices, image);  // `keep_` keeps what the command says now
     bug.outcome = again.is_good ? outcome : again;
     for (size_t i = 0; i < image.size(); ++i)
       medium_.show(choices.lines[i], choices.states[i][image[i]].content);

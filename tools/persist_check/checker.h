@@ -1,4 +1,4 @@
-// The check with a recovery command: finds images that a crash could leave and that the recovery fails on.
+// The check with a recovery command: finds images that a crash could leave and on which the recovery fails.
 #pragma once
 #include <functional>
 #include <string>
@@ -21,23 +21,23 @@ struct CheckOptions {
   std::function<void(const CheckResult& so_far, size_t crash_points)> on_progress = {};
 };
 
-// Which stores an image has of a line that was not sure.
+// Which of the pending stores to an open line an image has.
 struct LineNote {
   LineId line;
-  uint64_t held_site = 0;     // of the last store that is there, of those that were not sure; 0: none is
-  uint64_t missing_site = 0;  // of the first store that is not there, or not as a whole; 0: all are
+  uint64_t held_site = 0;     // of the last pending store that is there; 0: none is
+  uint64_t missing_site = 0;  // of the first pending store that is not there as a whole; 0: all are
   bool is_torn = false;       // a part of the store at missing_site is there
   bool was_flushed = false;   // the store at missing_site was flushed, but not fenced
 };
 
 struct Bug {
   size_t event_count = 0;  // the crash came after so many events of the history
-  size_t image = 0;        // how many images had been tried, with this one
+  size_t image = 0;        // how many images had been tried, including this one
   size_t times = 0;        // how many images show this bug
   Outcome outcome;
   std::string marker;            // the last one before the crash
   std::vector<LineNote> behind;  // if these had what they lack, the recovery would succeed
-  std::vector<LineNote> ahead;   // if these lacked what they hold, it would, too
+  std::vector<LineNote> ahead;   // if these lacked what they hold, it would succeed, too
   std::string command;           // fails again on the image that was kept
 };
 
@@ -53,11 +53,11 @@ struct CheckResult {
 // Runs the recovery. `content` is of all files.
 using Recover =
     std::function<Outcome(const std::vector<std::vector<Units>>& content, const std::string& marker)>;
-// Keeps the image of bug number `bug`, which the recovery has run on last; returns Bug::command.
+// Keeps the image of bug number `bug`, on which the recovery ran last; returns Bug::command.
 using Keep = std::function<std::string(const std::vector<std::vector<Units>>& content,
                                        const std::string& marker, size_t bug)>;
 
-// `has_marker`: what a recovery must find depends on the last marker, so that an image is tried again with each marker.
+// `has_marker`: what a recovery must find depends on the last marker, so an image is tried again with each marker.
 CheckResult check(const History& history, const CheckOptions& options, const Recover& recover,
                   const Keep& keep, bool has_marker);
 

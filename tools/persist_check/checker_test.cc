@@ -16,7 +16,7 @@ class CheckerTest : public testing::Test {
  protected:
   void SetUp() override { log_.map(1, kAddress, std::vector<uint64_t>(32)); }
 
-  // `is_good` of the first units of four lines, and the marker.
+  // Judges the first units of four lines, and the marker.
   using Good = std::function<bool(std::array<uint64_t, 4> lines, const std::string& marker)>;
   CheckResult run(const Good& is_good, const CheckOptions& options = {}, bool has_marker = false) {
     history_ = log_.history();
@@ -88,7 +88,7 @@ TEST_F(CheckerTest, SaysWhichLineWasAheadAndWhichBehind) {
 }
 
 TEST_F(CheckerTest, SaysThatAStoreIsTorn) {
-  log_.store(1, 10, kAddress + 56, {3, 4});  // the line's end, and the next one's begin
+  log_.store(1, 10, kAddress + 56, {3, 4});  // the end of a line and the beginning of the next
   log_.store(1, 11, kAddress + 128, {6, 7});
   log_.store(1, 11, kAddress + 192, {1});
   history_ = log_.history();

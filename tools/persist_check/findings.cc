@@ -55,7 +55,7 @@ class Walk {
       if (found == uses_.end()) continue;
       const LineUse& use = found->second;
       has_stored = true;
-      // Another thread's flush helps when that has fenced.
+      // A flush by another thread is not enough until that thread has fenced.
       is_needed |= use.is_dirty || (use.flusher != event.thread && medium_.open_lines().contains(line));
       found->second = {.is_dirty = false, .flusher = event.thread};
     }
@@ -74,7 +74,7 @@ class Walk {
     });
   }
 
-  // What is not sure as the last mapping that has it ends. Told of once, also if the file is mapped again.
+  // Adds findings for what is not sure when the last mapping of its line ends. Each is added once, even if the file is mapped again.
   void take_unmap(const Event& event) {
     const LineId begin = begin_of(event), end = end_of(event);
     mappings_.erase(std::ranges::find_if(mappings_, [&](const Event& mapping) {
@@ -101,19 +101,19 @@ class Walk {
         add(FindingKind::kMissingFence, history_.events[flushed.event].site, flushed.event, flushed.line);
   }
 
-  // Of a line that was ever stored to.
+  // The state of a line that was ever stored to.
   struct LineUse {
-    bool is_dirty = false;  // since its last flush
-    uint32_t flusher = 0;   // whose that was
+    bool is_dirty = false;  // stored to since its last flush
+    uint32_t flusher = 0;   // the thread of that flush
   };
 
   const History& history_;
   Medium medium_;
-  std::vector<Event> mappings_;  // that there are now: what began them
+  std::vector<Event> mappings_;  // the current ones: the events that began them
   std::map<std::tuple<FindingKind, uint64_t, bool>, Finding> findings_;
   std::unordered_map<LineId, LineUse> uses_;
-  std::set<uint32_t> has_flushed_;             // threads, since their last fence
-  std::unordered_map<LineId, uint64_t> told_;  // up to which position
+  std::set<uint32_t> has_flushed_;             // threads that have, since their last fence
+  std::unordered_map<LineId, uint64_t> told_;  // by line: findings were added for stores before this position
   std::set<std::pair<LineId, size_t>> told_fences_;
 };
 

@@ -47,8 +47,8 @@ TEST_F(FindingsTest, MissingFlush) {
   for (uint64_t i = 0; i < 3; ++i) log_.store(1, kStore, kAddress + 64 * i, {i + 1});
   log_.store(1, kOther, kAddress, {7}, persist::kFound);
   persist(kAddress + 64);
-  log_.store(1, kStore, kAddress + 64, {8});   // behind the flush
-  log_.store(1, kStore, kAddress + 192, {0});  // what is there already
+  log_.store(1, kStore, kAddress + 64, {8});   // after the flush
+  log_.store(1, kStore, kAddress + 192, {0});  // the value that is there already
   end();
   EXPECT_EQ(found(),
             (Found{{FindingKind::kMissingFlush, kStore, 3}, {FindingKind::kMissingFlush, kOther, 1}}));
@@ -140,7 +140,7 @@ TEST_F(FindingsTest, WhatIsMappedAgainIsToldOfOnce) {
             (Found{{FindingKind::kMissingFlush, kStore, 1}, {FindingKind::kMissingFence, kFlush, 1}}));
 }
 
-// As of a file that is mapped larger, and then unmapped where it was.
+// Such as lines of a file that is mapped anew, with a larger size, before its old mapping ends.
 TEST_F(FindingsTest, NothingIsMissingYetThatAnotherMappingHas) {
   constexpr uint64_t kLarger = 0x80000;
   log_.map(2, kLarger, std::vector<uint64_t>(128));

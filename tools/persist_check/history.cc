@@ -12,7 +12,7 @@ namespace {
 
 using persist::Record;
 
-// The words that a damaged log is told of with.
+// Thrown where the log is damaged.
 struct Damage {
   const char* why;
 };
@@ -103,11 +103,11 @@ class Reader {
         (record.length | record.address | map.file_offset) % base::kLineBytes != 0)
       throw Damage{"a mapping that does not fit"};
     if (domains_.contains(record.number)) throw Damage{"a mapping that is there"};
-    // The content comes first: it bounds how large a file a damaged log can claim.
+    // The content is loaded first: it bounds how large a file a damaged log can claim.
     const auto content = load_(record.number, record.length);
     if (!content || content->size() != record.length)
       throw Damage{"what was in a domain is not beside the log"};
-    // All of a file up to its mappings' ends is held in memory.
+    // A file is held in memory from its beginning to the end of its last mapping.
     constexpr uint64_t kMaxTimes = 1024, kMaxBefore = 16 << 20;
     if (map.file_offset > kMaxTimes * content->size() + kMaxBefore)
       throw Damage{"a mapping too far into its file"};
@@ -135,7 +135,7 @@ class Reader {
     history_.events.push_back(event);
   }
 
-  // A mapping shows this content in the line.
+  // Takes the content that the line has in a new mapping.
   void show(uint32_t file, uint64_t line, const Units& units) {
     Units& newest = newest_[file][line];
     if (!is_known_[file][line]) {
@@ -209,7 +209,7 @@ class Reader {
   const LoadContent& load_;
   History history_;
   std::unordered_map<uint32_t, Domain> domains_;  // by number
-  // Of each file:
+  // By file:
   std::vector<std::vector<Units>> newest_;
   std::vector<std::vector<bool>> is_known_;
 };

@@ -1,8 +1,8 @@
-// History: what the log of a recorded program says (src/persist/check/log_format.h), after it was checked, in terms of files instead of addresses.
+// History: the validated content of a recorded program's log (src/persist/check/log_format.h), in terms of files instead of addresses.
 //
 // 1 a line of a file has the same LineId wherever it is mapped, and keeps its past when it is mapped again
-// 2 a piece is what one store did to one line. Where a mapping shows a line with a content that no store explains, that content is a piece, too
-// 3 reading ends, whatever the log is; the History has what comes before any damage
+// 2 a piece is what one store did to one line. If a line has a content in a new mapping that no store explains, that content is a piece, too
+// 3 reading ends on any input; the History has everything before the first damage
 #pragma once
 #include <array>
 #include <cstdint>
@@ -37,10 +37,10 @@ struct File {
 
 struct Piece {
   LineId line;
-  Units content;            // after it, where `units` says so
+  Units content;            // of the line after the store, in its `units`
   uint8_t units = 0;        // bit i: unit i was stored
   uint8_t changed = 0;      // those of them that held something else before
-  bool is_outside = false;  // no store of the program's; it is durable
+  bool is_outside = false;  // not a store of the program; it is durable
 };
 
 struct Event {
@@ -70,7 +70,7 @@ struct History {
   std::vector<Module> modules;
   uint32_t process = 0;
   bool is_ended = false;  // the program came to its end
-  bool is_full = false;   // the log did not suffice
+  bool is_full = false;   // the log was full before that
   std::string damage;     // where and why reading ended; empty: the log was read to its end
 
   std::span<const Piece> pieces_of(const Event& event) const {
@@ -78,12 +78,12 @@ struct History {
   }
 };
 
-// Returns the content that domain `number` had when it was mapped, which must be `bytes` long; nothing: it cannot be read.
+// Returns the content that domain `number` had when it was mapped, which must be `bytes` long; nullopt: it cannot be read.
 using LoadContent = std::function<std::optional<std::vector<char>>(uint32_t number, uint64_t bytes)>;
 
-// Nothing: this is no log of this version; `why` says what is wrong.
+// nullopt: this is not a log of this version; `why` says what is wrong.
 std::optional<History> read_history(std::span<const char> log, const LoadContent& load, std::string& why);
-// The same for a file, with the domains' contents beside it. Throws std::runtime_error, in one line.
+// The same for a file, with the domains' contents beside it. Throws std::runtime_error with a message of one line.
 History read_history(const std::string& path);
 
 }  // namespace persist_check

@@ -1,9 +1,9 @@
-// Fuzzes the reading of a log, and what is said of it: whatever it is, a History comes out of which the medium, its images and
-// the findings can be made.
+// Fuzzes the reader of logs and the analysis: any log gives a History from which the medium, its images and the findings can
+// be made.
 //
-// Input: records, one behind the other: kind, flags, thread, number (a byte each), site, address (2 bytes each), length (2), payload length (1; 255: the
-// record is as it is, and its check is wrong), payload. Addresses from 0x8000 on are below the first one that overflows. What was in a domain is
-// zeros, up to 16 KiB.
+// Input: records, one after the other: kind, flags, thread, number (a byte each), site, address, length (2 bytes each), payload length (1; 255: there is
+// no payload, and the record's check is wrong), payload. Sites, addresses and lengths from 0x8000 on stand for the last 32 KiB below 2^64. The
+// content of a domain is zeros, and cannot be loaded if it is longer than 16 KiB.
 #include <cstring>
 
 #include "checker.h"
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       why);
   if (!history) __builtin_trap();
   static_cast<void>(find_static(*history));
-  // A recovery that now and then fails, by what it finds.
+  // A recovery that fails now and then, depending on the content.
   static_cast<void>(check(
       *history, {.crash_points_max = 20, .images_max = 20},
       [](const auto& content, const std::string&) {

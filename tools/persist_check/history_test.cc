@@ -77,7 +77,7 @@ TEST(HistoryTest, AFileThatIsMappedAgainIsTheSame) {
   content[8] = 2;
   log.map(2, kAddress * 2, content);
   log.unmap(2);
-  content[8] = 3;  // written otherwise
+  content[8] = 3;  // not by a store that was recorded
   log.map(3, kAddress * 3, content);
   const History history = log.history();
   ASSERT_EQ(history.files.size(), 1u);
@@ -97,7 +97,7 @@ TEST(HistoryTest, MemoryWithoutAFileIsItsOwn) {
   EXPECT_EQ(history.files[1].image_bytes, 64u);
 }
 
-// What is before the damage is there.
+// What precedes the damage is read.
 class DamageTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -170,7 +170,7 @@ TEST(HistoryTest, WhatIsNoLogIsRefused) {
 
 [[gnu::noinline]] const void* site_of_caller() { return __builtin_return_address(0); }
 
-// As one process leaves it, and another reads it.
+// As a program leaves it, and a check reads it later.
 TEST(HistoryTest, ReadsWhatARecorderWrites) {
   std::string name = testing::TempDir() + "history_test.XXXXXX";
   const std::string folder = mkdtemp(name.data()), path = folder + "/log";

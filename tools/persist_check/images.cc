@@ -12,7 +12,7 @@ class Chosen {
  public:
   explicit Chosen(size_t count_max) : count_max_(count_max) {}
   bool is_full() const { return images_.size() == count_max_; }
-  // Whether it is new.
+  // Returns false if it was added before, or if there is no room.
   bool add(const Image& image) {
     if (is_full() || !seen_.insert(image).second) return false;
     images_.push_back(image);
@@ -61,7 +61,7 @@ void add_some(const Choices& choices, Chosen& chosen, Random& random) {
         image[line] = state;
         chosen.add(image);
       }
-  // What is drawn may have been chosen already. After so many draws in vain there are hardly any images left.
+  // An image that is drawn may have been chosen already. After so many of these in a row there are hardly any others left.
   constexpr int kMaxInVain = 64;
   for (int in_vain = 0; in_vain < kMaxInVain && !chosen.is_full();) {
     Image image(count);

@@ -1,5 +1,5 @@
-// Images: chooses which of the contents that a medium may have after a crash are tried. If they are few, all of them; else a choice by a seed, which
-// always begins with those that find most mistakes.
+// Images: chooses which of the contents that a medium may have after a crash are tried: all of them if they are few, otherwise some, by a seed,
+// beginning with those that find the most bugs.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace persist_check {
 
-// Numbers by a seed, the same on each machine.
+// Pseudo-random numbers from a seed, the same on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -19,7 +19,7 @@ class Random {
   uint64_t state_;
 };
 
-// Which of its states each line has; in the order of `lines`.
+// For each of Choices::lines, the number of the state that it has.
 using Image = std::vector<uint32_t>;
 
 // The open lines of a medium, and the states that each may have.
@@ -34,9 +34,9 @@ struct Choices {
   Image most() const;
 };
 
-// Returns up to `count_max` images, none of them twice; `is_all` becomes false if there are others. If there are more than count_max, they come in
-// this order: the least, the most, each line alone ahead of the others, each alone behind them, each line in each of its other states with the others
-// at their least or most, and random ones.
+// Returns up to `count_max` different images; `is_all` becomes false if there are others. If there are more than count_max, they come in this order:
+// the least, the most, each line alone ahead of the others, each alone behind them, each line in each of its other states with the others at their
+// least or most, and random ones.
 std::vector<Image> choose_images(const Choices& choices, size_t count_max, Random& random, bool& is_all);
 
 }  // namespace persist_check

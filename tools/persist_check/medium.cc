@@ -15,7 +15,7 @@ void apply(Units& content, const Piece& piece, uint8_t units) {
     if ((units >> i & 1) != 0) content[i] = piece.content[i];
 }
 
-// The units of a store that may be there without its others: all choices of a few units, else each alone, all but each, and halves.
+// Which units of a store may be there without the others: all choices if they are few; otherwise each alone, all but each, and halves.
 std::vector<uint8_t> torn_units(uint8_t changed) {
   constexpr int kMaxAll = 4;
   std::vector<uint8_t> choices;
@@ -80,7 +80,7 @@ bool Medium::advance() {
         open_.insert(piece.line);
         if (piece.is_outside) make_sure(piece.line, line.end());
       }
-      // The CPU writes the line back that it finds in a cache.
+      // If the line is in a cache, the CPU writes it back: earlier stores to it count as flushed, too.
       if ((event.flags & persist::kPastCaches) != 0) flush(piece.line, event);
     }
   if (event.kind == RecordKind::kFlush)

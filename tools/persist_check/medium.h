@@ -1,11 +1,11 @@
 // Medium: what may be on the medium if power fails after an event of a history, by the rules of x86.
 //
-// 1 a line there has one of the contents that it has had: all of its stores up to one, in their order, and none behind it
-// 2 of the next store any of the aligned units of 8 bytes may be there, too
+// 1 a line has one of its earlier contents there: all stores to it up to some store, in their order, and none after that
+// 2 any of the aligned units of 8 bytes of the next store may be there, too
 // 3 lines are independent of each other
 // 4 a flush covers the stores to its line that precede it. They are sure to be there once the thread that flushed has fenced; with an ordered flush
 //   (clflush), at once. A store past the caches counts as flushed at once
-// 5 a store that was found, not told of, arrives as a whole: of which stores it consists, and in what order, is not known
+// 5 a store that was found, not reported, arrives as a whole: which stores it consists of, and in what order, is not known
 //
 // A medium moves forward through the history, an event at a time.
 #pragma once
@@ -22,7 +22,7 @@ namespace persist_check {
 struct LineState {
   Units content;
   size_t stored_count = 0;  // how many of the line's pending pieces are there
-  uint8_t torn = 0;         // units that are there of the next one
+  uint8_t torn = 0;         // which units of the next piece are there
 };
 
 class Medium {
@@ -31,7 +31,7 @@ class Medium {
     size_t event = 0;
     const Piece* piece = nullptr;
   };
-  // A line that has been stored to. Positions count all stores that have changed it.
+  // A line that has been stored to. Positions number the stores that changed it.
   struct Line {
     std::vector<Pending> pending;  // those at positions `sure` and up, oldest first
     uint64_t sure = 0;             // stores before this position are on the medium
@@ -41,7 +41,7 @@ class Medium {
   };
   struct Unfenced {
     LineId line;
-    uint64_t end = 0;  // the position up to which it covers
+    uint64_t end = 0;  // covers the stores before this position
     size_t event = 0;  // the flush, or the store past the caches
   };
 
@@ -53,7 +53,7 @@ class Medium {
 
   // What is sure to be on the medium, of each file.
   const std::vector<std::vector<Units>>& sure() const { return sure_; }
-  // A hash of sure(), from what differs there from the initial content: the same for the same content.
+  // A hash of how sure() differs from the initial content: the same for the same content.
   uint64_t sure_hash() const { return sure_hash_; }
   // Puts a line's content into sure(), to make an image. The caller puts the old content back before it calls advance().
   void show(LineId id, const Units& content) { sure_[file_of(id)][line_of(id)] = content; }
@@ -65,8 +65,8 @@ class Medium {
   // What threads have flushed and not fenced yet, unless it is sure for another reason.
   std::vector<Unfenced> unfenced() const;
 
-  // The contents that an open line may have on the medium: first what is sure, last all that was stored, and between them each other one once. At
-  // most `count_max`, which is 4 or more; if there are others, `is_all` becomes false.
+  // The contents that an open line may have on the medium: first what is sure, last all that was stored, and between them each other one once, at
+  // most `count_max` in all. If there are others, `is_all` becomes false. REQUIRES: count_max >= 4.
   std::vector<LineState> states(LineId id, size_t count_max, bool& is_all) const;
 
  private:

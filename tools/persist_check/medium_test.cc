@@ -13,7 +13,7 @@ constexpr uint64_t kAddress = 0x10000;
 
 using Contents = std::set<std::vector<Units>>;
 
-// All that the first file may be after so many events, by the medium and the images.
+// All contents that the first file may have after so many events, by the medium and the images.
 Contents by_medium(const History& history, size_t event_count, bool& is_all) {
   Medium medium(history);
   while (medium.event_count() < event_count) medium.advance();
@@ -109,7 +109,7 @@ TEST(MediumTest, LeavesWhatTheDefinitionLeaves) {
         case 1:
         case 2: log.store(thread, 1, kAddress + 8 * unit, {random.below(3)}); break;
         case 3: {
-          std::vector<uint64_t> units(1 + random.below(3));  // also across a line's end
+          std::vector<uint64_t> units(1 + random.below(3));  // also across the end of a line
           for (uint64_t& value : units) value = random.below(3);
           const uint8_t flags[] = {0, persist::kPastCaches, persist::kFound};
           log.store(thread, 1, kAddress + 8 * std::min<uint64_t>(unit, 21), units, flags[random.below(3)]);

@@ -13,17 +13,17 @@ struct Report {
   std::vector<Finding> findings;
   bool has_recovery = false;
   CheckOptions options;
-  CheckResult checked;  // without meaning if there was no recovery
+  CheckResult checked;  // meaningless if there was no recovery
 
   bool has_bugs() const;
 };
 
-// The findings without those at sites in whose names, or libraries' names, one of these texts is: so that findings in a library can be left out that
-// is not what is checked.
+// The findings, except those whose site, or the site's library, has a name that contains one of these texts. For findings in a library that is not what
+// is to be checked.
 std::vector<Finding> without(const std::vector<std::string>& ignored, const History& history,
                              std::vector<Finding> findings);
 
-// Lines, each ended.
+// Lines, each with its newline.
 std::string as_text(const Report& report);
 // One JSON object, pretty, ended by a newline.
 std::string as_json(const Report& report);

@@ -43,7 +43,7 @@ std::string output_of(const std::vector<std::string>& arguments) {
   return text;
 }
 
-// The address that debug information has for this place of the file; the place itself if the file is not one with segments.
+// The address that debug information has for this offset in the file; the offset itself if no segment of the file contains it.
 uint64_t linked_address(const std::string& path, uint64_t offset) {
   std::ifstream file(path, std::ios::binary);
   const auto header = tools::read_header(file);
@@ -91,7 +91,7 @@ void Sites::ask(const Module& module, const std::vector<uint64_t>& sites) {
       Named& named = names_[sites[i]];
       named.library = last_part(module.path);
       named.name = named.library + "+" + hex(offset);
-      // The return address is behind the call.
+      // A site is a return address, which lies behind the call.
       addresses.push_back(hex(linked_address(module.path, offset) - 1));
     }
     std::vector<std::string> ask = {"addr2line", "-a", "-f", "-i", "-C", "-e", module.path};
@@ -108,8 +108,8 @@ void Sites::ask(const Module& module, const std::vector<uint64_t>& sites) {
   }
 }
 
-// For each address a line with it, and two for each function that is there, the innermost first: its name, and FILE:LINE; "??" is
-// what is not known.
+// The answer has, for each address, a line with it, and two lines for each function there, the innermost first: its name, and FILE:LINE.
+// "??" stands for what is not known.
 void Sites::take_answer(const std::string& answer, std::span<const uint64_t> sites) {
   std::istringstream lines(answer);
   std::string line, place;

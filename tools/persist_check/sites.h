@@ -1,4 +1,4 @@
-// Sites: from the addresses of code in a history to what a user knows them by: source lines, from the debug information of the files that had the code.
+// Sites: names of the code addresses in a history that a user knows: source lines, from the debug information of the files with the code.
 #pragma once
 #include <map>
 #include <span>
@@ -11,15 +11,15 @@ namespace persist_check {
 
 class Sites {
  public:
-  // Asks addr2line, or else llvm-symbolizer, once for each module of these sites. Without either, and for what has no debug
-  // information, names are places in the file.
+  // Asks addr2line, or else llvm-symbolizer, once for each module of these sites. Without either, and for code without debug
+  // information, names are offsets in the file.
   Sites(const History& history, std::span<const uint64_t> sites);
 
   // "table.c:120 (insert)"; "libx.so+0x1234"; "unknown code" for 0.
   const std::string& name(uint64_t site) const;
   // "/path/table.c:120", or "" if that is not known.
   const std::string& place(uint64_t site) const;
-  // "libx.so", of the file that it was in; "" if that is not known.
+  // "libx.so", the file with the code; "" if that is not known.
   const std::string& library(uint64_t site) const;
 
  private:

@@ -1,4 +1,4 @@
-// Logs as tests write them, and the histories that they are.
+// Logs that tests compose, and the histories that are read from them.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -40,7 +40,7 @@ constexpr int kEndings[] = {SIGINT, SIGTERM, SIGHUP};
 // The command that runs, or 0. It is in a group of its own, which a terminal's Ctrl-C does not reach.
 constinit std::atomic<pid_t> running = 0;
 
-// While it is there, signals that end the process end the command before.
+// While it exists, signals that end this process end the command first.
 class EndsWithUs {
  public:
   EndsWithUs() {
@@ -63,20 +63,20 @@ class EndsWithUs {
  private:
   static void end_both(int number) {
     if (const pid_t child = running; child > 0) kill(-child, SIGKILL);
-    raise(number);  // the handler is gone
+    raise(number);  // SA_RESETHAND has removed this handler
   }
 
   struct sigaction before_[std::size(kEndings)];
 };
 
-// In a process group of its own, what it says in the file. Throws.
+// Starts the command in a process group of its own, with its output in the file `said`. Throws.
 pid_t start(const std::string& command, const std::string& said) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  // A signal must not come between the command and what tells of it.
+  // No signal must come between the start of the command and the store to `running`.
   sigset_t endings, before;
   sigemptyset(&endings);
   for (const int number : kEndings) sigaddset(&endings, number);
@@ -100,10 +100,10 @@ pid_t start(const std::string& command, const std::string& said) {
   return child;
 }
 
-// Whether it ended in time.
+// Returns whether the child ended in time.
 bool wait_for_end(pid_t child, std::chrono::milliseconds timeout) {
   const Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
-  if (*process < 0) return true;  // waitpid() waits
+  if (*process < 0) return true;  // the caller's waitpid() waits
   pollfd ended = {*process, POLLIN, 0};
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (;;) {
@@ -148,15 +148,15 @@ std::string Trial::command_for(const std::string& name, const std::string& marke
   return command;
 }
 
-// Only pages that differ are written: the last recovery changed few of them, and so does the next crash.
+// Only pages that differ are written: the last recovery changed few, and the next image differs from the last one in few.
 void Trial::write_image(const std::string& path, const File& file, const std::vector<Units>& content) const {
   struct stat status;
-  // The command may have replaced it, or made it shorter.
+  // The command may have put something else in its place.
   if (lstat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) std::filesystem::remove_all(path);
   const Descriptor image(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (*image < 0) fail("cannot write", path);
   const uint64_t bytes = std::min<uint64_t>(file.image_bytes, content.size() * sizeof(Units));
-  // Behind what was mapped are zeros, whatever the last command wrote there.
+  // Behind what was mapped there are zeros, whatever the last command wrote there.
   if (ftruncate(*image, static_cast<off_t>(bytes)) != 0 ||
       ftruncate(*image, static_cast<off_t>(file.image_bytes)) != 0)
     fail("cannot write", path);
@@ -185,7 +185,7 @@ Outcome Trial::run(const std::vector<std::vector<Units>>& content, const std::st
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  kill(-child, SIGKILL);  // what it left behind would change the next image
+  kill(-child, SIGKILL);  // processes that it left behind could change the next image
   if (!is_in_time) return {false, "no end within " + std::to_string(options_.timeout.count()) + " ms"};
   if (WIFSIGNALED(status))
     return {false, "signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")"};
@@ -195,7 +195,7 @@ Outcome Trial::run(const std::vector<std::vector<Units>>& content, const std::st
 std::string Trial::keep(const std::vector<std::vector<Units>>& content, const std::string& marker,
                         const std::string& name) {
   for (size_t i = 0; i < content.size(); ++i) write_image(image_path(name, i), history_.files[i], content[i]);
-  std::error_code ignored;  // what it said is there for people only
+  std::error_code ignored;  // the command's output is only for people
   std::filesystem::copy_file(options_.folder + "/recovery.txt", options_.folder + "/" + name + ".txt",
                              std::filesystem::copy_options::overwrite_existing, ignored);
   return command_for(name, marker);

@@ -18,13 +18,13 @@ struct TrialOptions {
   // {} stands for the image of the first file, {2} and so on for those of the others in the order in which they were first mapped;
   // {marker} for the text of the last marker before the crash. All are quoted for a shell.
   std::string command;
-  std::string folder;  // for the images, and what the command says; must exist
+  std::string folder;  // for the images, and the command's output; must exist
   std::chrono::milliseconds timeout{10'000};
 };
 
 class Trial {
  public:
-  // Makes the files. Throws std::runtime_error, in one line; so do all below.
+  // Makes the images' files. Throws std::runtime_error with a message of one line, as do all functions below.
   Trial(const History& history, const TrialOptions& options);
   ~Trial();
   Trial(const Trial&) = delete;
@@ -32,10 +32,10 @@ class Trial {
 
   bool needs_marker() const { return options_.command.find("{marker}") != std::string::npos; }
 
-  // Makes images with this content of all files, in the form of Medium::sure(), and runs the command. Pages that are right already are not written.
+  // Makes images with this content of all files, in the form of Medium::sure(), and runs the command. Pages that are already right are not written.
   Outcome run(const std::vector<std::vector<Units>>& content, const std::string& marker);
 
-  // Writes the content to files that stay: FOLDER/NAME.image, .image2 and so on; and what the last command has said to FOLDER/NAME.txt. Returns the
+  // Writes the content to files that stay, FOLDER/NAME.image, .image2 and so on, and the last command's output to FOLDER/NAME.txt. Returns the
   // command that recovers from these images.
   std::string keep(const std::vector<std::vector<Units>>& content, const std::string& marker,
                    const std::string& name);
@@ -49,7 +49,7 @@ class Trial {
   const TrialOptions options_;
 };
 
-// The text as one word of a shell's.
+// The text as one word for a shell.
 std::string quoted(const std::string& text);
 
 }  // namespace persist_check

@@ -68,7 +68,7 @@ TEST_F(TrialTest, WhoIsInterruptedEndsTheCommand) {
   int status = 0;
   ASSERT_EQ(waitpid(checking, &status, 0), checking);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
-  // It may have ended without anybody who has waited for it.
+  // It may have ended and be a zombie, since nobody waits for it.
   const auto sleeps = [&] {
     std::ifstream facts("/proc/" + sleeper + "/stat");
     std::string line;
