@@ -238,11 +238,7 @@ TEST(CrashIndex, GrowsAndShrinks) {
 
 INSTANTIATE_TEST_SUITE_P(Durabilities, CrashLifeTest,
                          testing::Values(Durability::kSync, Durability::kBatch, Durability::kNone),
-                         [](const auto& durability) {
-                           return durability.param == Durability::kSync    ? "Sync"
-                                  : durability.param == Durability::kBatch ? "Batch"
-                                                                           : "None";
-                         });
+                         durability_name);
 
 }  // namespace
 }  // namespace kv

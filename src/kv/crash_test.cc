@@ -369,11 +369,7 @@ TEST(PowerCut, NoVersionIsGivenOutAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Durabilities, CrashTest,
                          testing::Values(Durability::kSync, Durability::kBatch, Durability::kNone),
-                         [](const auto& durability) {
-                           return durability.param == Durability::kSync    ? "Sync"
-                                  : durability.param == Durability::kBatch ? "Batch"
-                                                                           : "None";
-                         });
+                         durability_name);
 
 }  // namespace
 }  // namespace kv

@@ -62,11 +62,7 @@ class PmemCrashTest : public testing::TestWithParam<Durability> {
 };
 INSTANTIATE_TEST_SUITE_P(Durabilities, PmemCrashTest,
                          testing::Values(Durability::kNone, Durability::kBatch, Durability::kSync),
-                         [](const auto& durability) {
-                           return durability.param == Durability::kNone    ? "None"
-                                  : durability.param == Durability::kBatch ? "Batch"
-                                                                           : "Sync";
-                         });
+                         durability_name);
 
 TEST_P(PmemCrashTest, LosesNothingThatWasAcknowledged) {
   std::vector<std::byte> medium(kDeviceBytes);

@@ -6,6 +6,8 @@
 //   a change that had begun but was not acknowledged may have been made or not
 // Only one thread changes a key, so that the changes of a key have an order.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <map>
 #include <optional>
@@ -18,6 +20,11 @@ namespace kv {
 
 inline uint64_t steady_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+// What a test is called that is made for each durability.
+inline std::string durability_name(const testing::TestParamInfo<Durability>& test) {
+  return test.param == Durability::kSync ? "Sync" : test.param == Durability::kBatch ? "Batch" : "None";
 }
 
 class CrashModel {
