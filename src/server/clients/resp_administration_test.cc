@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "server/clients/resp_test_client.h"
+#include "server/clients/test_resp_client.h"
 
 namespace server {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "server/clients/resp_test_client.h"
+#include "server/clients/test_resp_client.h"
 
 namespace server {
 namespace {

@@ -1,5 +1,5 @@
 // Transcripts of the commands about connections.
-#include "server/clients/resp_test_client.h"
+#include "server/clients/test_resp_client.h"
 
 namespace server {
 namespace {

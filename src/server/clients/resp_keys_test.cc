@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "server/clients/resp_test_client.h"
+#include "server/clients/test_resp_client.h"
 #include "server/text.h"
 #include "storage/decorators/latency.h"
 

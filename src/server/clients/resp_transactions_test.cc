@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "server/clients/resp_test_client.h"
+#include "server/clients/test_resp_client.h"
 
 namespace server {
 namespace {
