@@ -16,6 +16,7 @@ Rules
    its place; tests and fuzzers also others
  7 within a layer of APART, whose folders are libraries of their own, a file includes only files of its own folder and those
    that lie in none
+ 8 what lies in a folder `testing`, or is called test_*, is for tests: only they, fuzzers and each other include it
 To add a folder under src/: a line in LAYERS; under one that ORDERS has: its place there.
 """
 import pathlib
@@ -32,8 +33,7 @@ LAYERS = {
     "spill": 5, "pagecache": 5, "kv": 5,
     "server": 6, "capi": 6,
 }
-# Folders within a layer, lowest first, those that include each other in one place; "" is the layer's own files. `testing` comes last:
-# only tests and fuzzers include it.
+# Folders within a layer, lowest first, those that include each other in one place; "" is the layer's own files.
 ORDERS = {
     "storage": ["", ("backends", "decorators", "opening"), "spdk", "testing"],
     "cache": ["pages", "sets", "policies", ("partition", "servers", ""), "testing"],
@@ -46,7 +46,7 @@ PUBLIC_API_LAYER = 6
 TOOLS_LAYER = 7
 IMPLEMENTS = ("capi", "include/spillway")
 SHARED_DATA = {"spillway/abi.inc", "spillway/interceptors.inc"}
-SUFFIXES = {".h", ".cc", ".inc", ".c", ".cpp", ".S"}
+SUFFIXES = {".h", ".hpp", ".cc", ".inc", ".c", ".cpp", ".S"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 LIBC_SYS_FOLDERS = ("/usr/include/x86_64-linux-gnu/sys", "/usr/include/sys")
 
@@ -74,12 +74,24 @@ def layer_of(name, root):
     return None
 
 
+def is_test(path):
+    return path.stem.endswith(("_test", "_fuzz"))
+
+
+def is_for_tests(path):
+    return path.name.startswith("test_") or "testing" in path.parts[:-1]
+
+
 def check_source_folder(root, folder, layer, own):
     for path in sources(folder):
+        tests = is_test(path) or is_for_tests(path.relative_to(root))
         for number, quote, name in includes(path):
             where = f"{path.relative_to(root)}:{number}"
             if ".." in pathlib.PurePosixPath(name).parts:
                 yield f"{where}: \"{name}\" climbs out of its folder; write the path from src/"
+                continue
+            if not tests and is_for_tests(pathlib.PurePosixPath(name)):
+                yield f"{where}: includes {name}, which is for tests"
                 continue
             if name in SHARED_DATA:
                 continue
@@ -105,10 +117,12 @@ def check_order(root, layer, order):
         if own not in places:
             yield f"{path.relative_to(root)}: src/{layer}/{own} has no place among the folders of {layer}; give it one in ORDERS"
             continue
-        if path.stem.endswith(("_test", "_fuzz")):
+        if is_test(path):
             continue
         for number, _, name in includes(path):
             other = inner_folder(pathlib.PurePosixPath(name))
+            if other == "testing":
+                continue  # rule 8
             if name.startswith(layer + "/") and other in places and places[other] > places[own]:
                 yield f"{path.relative_to(root)}:{number}: includes {name} of a higher folder of {layer}"
 
@@ -165,7 +179,9 @@ def self_test():
         "src/cache/pages/o.h": "",
         "src/cache/servers/p.h": '#include "cache/c.h"\n#include "cache/pages/o.h"\n',
         "src/batch/e.h": "",
-        "src/cache/c_test.cc": '#include "cache/c.h"\n',
+        "src/cache/c_test.cc": '#include "cache/c.h"\n#include "storage/testing/s.h"\n#include "sys/test_b.h"\n',
+        "src/storage/testing/s.h": '#include "sys/test_b.h"\n',
+        "src/sys/test_b.h": '#include "sys/b.h"\n',
         "tests/cache/support.h": "",
         "src/spill/d.h": '#include "cache/c.h"\n#include "spillway/abi.inc"\n#include <sys/mman.h>\n',
         "src/kv/index/h.h": '#include "base/a.h"\n#include "kv/index/i.h"\n',
@@ -200,13 +216,17 @@ def self_test():
         ("src/newcomer/a.h", "", "no layer"),
         ("src/kv/index/i.h", '#include "kv/log/j.h"\n', "higher folder"),
         ("src/kv/index/i.h", '#include "kv/other.h"\n', "higher folder"),
-        ("src/kv/other.h", '#include "kv/testing/k.h"\n', "higher folder"),
+        ("src/kv/other.h", '#include "kv/testing/k.h"\n', "for tests"),
+        ("src/kv/other.h", '#include "storage/testing/s.h"\n', "for tests"),
+        ("src/sys/b.h", '#include "sys/test_b.h"\n', "for tests"),
+        ("tools/t/main.cc", '#include "sys/test_b.h"\n', "for tests"),
         ("src/cache/pages/o.h", '#include "cache/servers/p.h"\n', "higher folder"),
         ("src/kv/log/deep/l.h", "", "no place"),
         ("compiler/pass.h", '#include "base/a.h"\n', "shares only"),
         ("compiler/pass.h", '#include "spillway/api.h"\n', "shares only"),
         ("compiler/loops/part.h", '#include "sys/b.h"\n', "shares only"),
         ("include/spillway/api.h", '#include "capi/f.cc"\n', "sibling"),
+        ("include/spillway/api.hpp", '#include "capi/f.cc"\n', "sibling"),
         ("src/server/g.cc", '#include "spillway/api.h"\n', "sibling"),
         ("src/capi/kv/inner/n.h", '#include "capi/pages/o.h"\n', "another library"),
         ("src/capi/common.h", '#include "capi/pages/o.h"\n', "another library"),
