@@ -1,4 +1,5 @@
 """Breakages of src/spill: translation, hazards, native bodies, threads, signal handlers, faults, the process' end, and what is seen from outside."""
+from breakage import mutation, product
 
 ACCESS = "src/spill/access.cc"
 DESCRIPTOR = "src/spill/intercept/descriptor.cc"
@@ -16,15 +17,6 @@ SITES = "src/base/site_table.cc"
 THREAD = "src/spill/thread.cc"
 TRANSLATE = "src/spill/translate.cc"
 LOOP = "src/spill/loop.cc"
-
-
-def mutation(name, program, gtest_filter, *patches):
-    return {"name": name, "test": (program, gtest_filter), "patches": list(patches)}
-
-
-def product(name, pattern, *patches):
-    return {"name": name, "test": ("ctest", pattern), "patches": list(patches)}
-
 
 MUTATIONS = [
     mutation("what takes long is done most of the time", "seldom_test", "*",

@@ -1,18 +1,10 @@
 """Breakages of src/spill: what is read and loaded ahead of use."""
+from breakage import mutation, product
 
 PREFETCH = "src/spill/ahead/prefetch.cc"
 LOOKS = "src/spill/ahead/prefetch_looks.cc"
 PREFETCHER = "src/spill/ahead/prefetcher.h"
 THREAD = "src/spill/thread.cc"
-
-
-def mutation(name, program, gtest_filter, *patches):
-    return {"name": name, "test": (program, gtest_filter), "patches": list(patches)}
-
-
-def product(name, pattern, *patches):
-    return {"name": name, "test": ("ctest", pattern), "patches": list(patches)}
-
 
 MUTATIONS = [
     # Ahead of use

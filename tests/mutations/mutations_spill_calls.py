@@ -1,4 +1,5 @@
 """Breakages of src/spill: interceptors of the C library's calls, waiting and its parking lot, asynchronous I/O, contexts, the C++ library."""
+from breakage import mutation, product
 
 ACCESS = "src/spill/access.cc"
 FORK = "src/spill/fork.cc"
@@ -9,15 +10,6 @@ STRING = "src/spill/intercept/string.cc"
 PARKING = "src/spill/intercept/parking.cc"
 STDIO = "src/spill/intercept/stdio.cc"
 TREE = "src/spill/cxx/tree.cc"
-
-
-def mutation(name, program, gtest_filter, *patches):
-    return {"name": name, "test": (program, gtest_filter), "patches": list(patches)}
-
-
-def product(name, pattern, *patches):
-    return {"name": name, "test": ("ctest", pattern), "patches": list(patches)}
-
 
 MUTATIONS = [
     # Interceptors

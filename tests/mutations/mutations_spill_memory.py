@@ -1,4 +1,5 @@
 """Breakages of src/spill: the heap, mappings, files that are mapped, fork, globals, protected memory, the budget."""
+from breakage import mutation, product
 
 ACCESS = "src/spill/access.cc"
 FAULT = "src/spill/fault.cc"
@@ -20,15 +21,6 @@ STDIO = "src/spill/intercept/stdio.cc"
 THREAD = "src/spill/thread.cc"
 BUDGET = "src/spill/budget.cc"
 PLAN = "src/spill/pressure_plan.h"
-
-
-def mutation(name, program, gtest_filter, *patches):
-    return {"name": name, "test": (program, gtest_filter), "patches": list(patches)}
-
-
-def product(name, pattern, *patches):
-    return {"name": name, "test": ("ctest", pattern), "patches": list(patches)}
-
 
 MUTATIONS = [
     # Heap and mappings
