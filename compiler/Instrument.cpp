@@ -8,9 +8,9 @@
 //      (PlainPointers.h).
 //   4  Each function: a second body, if it is to have one (Bodies.h); loops
 //      look ahead (Prefetch.h); whatever is not a plain access is lowered
-//      (Intrinsics.h); loops are copied and split (Aligned.h, Loops.h); sites
-//      are collected (Accesses.h), share translations (Reuse.h, Held.h) and get
-//      slots (Slots.h); their code is emitted (Segments.h, Sites.h).
+//      (Intrinsics.h); loops are copied and split (Aligned.h, LoopSplit.h);
+//      sites are collected (Accesses.h), share translations (Reuse.h, Held.h)
+//      and get slots (Slots.h); their code is emitted (Segments.h, Sites.h).
 //   5  The two bodies of functions are connected.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@
 #include "bodies/Bodies.h"
 #include "loops/Aligned.h"
 #include "loops/Held.h"
-#include "loops/Loops.h"
+#include "loops/LoopSplit.h"
 #include "loops/Prefetch.h"
 #include "module/Globals.h"
 #include "module/Rename.h"

@@ -112,7 +112,7 @@ llvm::SmallVector<OperandGroup, 4> groupOperands(const Site &Assembly);
 /// lowered (Intrinsics.h). InPage: instructions whose bytes are known to lie in
 /// one OS page where they execute; and computations of the page in which all
 /// lanes of a vector lie, each of which is translated instead of the lanes
-/// (Lanes.cpp). Anchors: those of split loops (Loops.h).
+/// (Lanes.cpp). Anchors: those of split loops (LoopSplit.h).
 llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,

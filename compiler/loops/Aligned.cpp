@@ -99,7 +99,7 @@ bool Copier::isCopyable(Loop *L) const {
 
 // Whether accesses by Pointer in L, their innermost loop, will need no check
 // for the edge each time anyway: because L will be split at pages' edges
-// (Loops.h), or hold the page (Held.h).
+// (LoopSplit.h), or hold the page (Held.h).
 bool Copier::asksRarely(Value *Pointer, Loop *L) {
   for (BasicBlock *BB : L->blocks())
     if (any_of(*BB, endsTranslations))

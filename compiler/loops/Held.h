@@ -2,9 +2,9 @@
 //
 // A pointer that advances in small steps stays in one OS page for many
 // iterations, and one that does not change stays there for all of them. If a
-// loop cannot be split (Loops.h), the leader of a translation keeps the page
-// and its entry from its last execution, and translates only when its address
-// is in another page:
+// loop cannot be split (LoopSplit.h), the leader of a translation keeps the
+// page and its entry from its last execution, and translates only when its
+// address is in another page:
 //
 //     if (the window is not in the page that is held)
 //         if (it crosses an edge)  share nothing, as usual, except (5)

@@ -4,7 +4,7 @@
 #include "analysis/Cold.h"
 #include "analysis/Kills.h"
 #include "analysis/Provenance.h"
-#include "loops/Loops.h"
+#include "loops/LoopSplit.h"
 #include "loops/Order.h"
 
 #include "llvm/ADT/SCCIterator.h"

@@ -43,7 +43,7 @@ struct LookPlan {
   llvm::Value *TripCount = nullptr; // 64 bits, in the preheader; null: unknown
   bool IsQuiet = true;              // it calls nothing that could leave it
   bool StoresNothing = true; // so that loads ahead yield what later ones would
-  bool IsRow = false;        // Loops.h
+  bool IsRow = false;        // LoopSplit.h
   /// An inner loop looks ahead, too: then this one looks to where that begins.
   bool LooksInside = false;
   llvm::Value *Position = nullptr; // a pointer or an integer, in L's terms

@@ -3,7 +3,7 @@
 #include "Functions.h"
 #include "analysis/Cold.h"
 #include "analysis/Kills.h"
-#include "loops/Loops.h"
+#include "loops/LoopSplit.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
 #include "llvm/Analysis/LoopInfo.h"

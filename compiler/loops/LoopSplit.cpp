@@ -1,6 +1,6 @@
 //===- LoopSplit.cpp - The code of a split loop ---------------------------===//
+#include "loops/LoopSplit.h"
 #include "Abi.h"
-#include "loops/Loops.h"
 
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/IRBuilder.h"

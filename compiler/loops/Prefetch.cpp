@@ -3,7 +3,7 @@
 #include "Abi.h"
 #include "analysis/Kills.h"
 #include "loops/LookPlan.h"
-#include "loops/Loops.h"
+#include "loops/LoopSplit.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/LoopInfo.h"

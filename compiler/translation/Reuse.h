@@ -26,9 +26,9 @@ namespace spillway {
 
 /// Lets accesses of Sites share translations, which are added to Translations.
 /// Sites must be ordered so that each block comes after its dominators.
-/// Accesses that already share a translation (Loops.h) keep it. A translation
-/// that nobody follows, and that no loop holds, stays unused. FAM knows F as it
-/// is now, unless F is optnone or minsize.
+/// Accesses that already share a translation (LoopSplit.h) keep it. A
+/// translation that nobody follows, and that no loop holds, stays unused. FAM
+/// knows F as it is now, unless F is optnone or minsize.
 void shareTranslations(llvm::Function &F, llvm::FunctionAnalysisManager &FAM,
                        llvm::MutableArrayRef<Site> Sites,
                        std::deque<Translation> &Translations);

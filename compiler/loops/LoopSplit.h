@@ -1,4 +1,4 @@
-//===- Loops.h - Loops split at page edges ----------------------*- C++ -*-===//
+//===- LoopSplit.h - Loops split at page edges ------------------*- C++ -*-===//
 //
 // A countable innermost loop without calls, some of whose pointers advance by a
 // constant, becomes
@@ -24,8 +24,8 @@
 //   3  Nothing is called between "enter" and the last iteration of "fast".
 //
 //===----------------------------------------------------------------------===//
-#ifndef SPILLWAY_COMPILER_LOOPS_H
-#define SPILLWAY_COMPILER_LOOPS_H
+#ifndef SPILLWAY_COMPILER_LOOPSPLIT_H
+#define SPILLWAY_COMPILER_LOOPSPLIT_H
 
 #include "analysis/Accesses.h"
 
