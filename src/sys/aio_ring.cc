@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0xa10a10a1;
 
-// As in io_ring.cc; the kernel takes longer to prepare one of these.
+// As in io_ring.cc; these take the kernel longer to prepare.
 constexpr uint32_t kMaxHandedAtOnce = 2;
 
 base::Error set_up_error(long result) {
@@ -33,7 +33,7 @@ uint64_t entries_bytes(uint32_t entry_count) { return entry_count * (sizeof(iocb
 base::Expected<void> AioRing::probe() {
   aio_context_t context = 0;
   const long result = syscall(SYS_io_setup, 0, &context);
-  if (result == -EINVAL) return {};  // of the count: all else has been looked at
+  if (result == -EINVAL) return {};  // refused for its count, after all other checks
   return std::unexpected(set_up_error(result));
 }
 
@@ -69,7 +69,7 @@ void AioRing::map_ring() {
 
 void AioRing::close() {
   if (context_ == 0) return;
-  // In a child of fork there is no such context, or one of its own that came to lie at the same address.
+  // In a child of fork this context does not exist, and one of the child's own may have got the same address.
   if (process_ == syscall(SYS_getpid)) syscall(SYS_io_destroy, context_);
   unmap(entries_, entries_bytes(entry_count_));
   *this = AioRing();
@@ -124,7 +124,7 @@ bool AioRing::next_completion(uint64_t& user_data, int64_t& result) {
     // Acquire: pairs with the kernel's barrier between the event and the tail.
     if (at == tail.load(std::memory_order_acquire)) return false;
     event = ring_->events[at];
-    // Release: the kernel may use the event's place again when it sees this.
+    // Release: once the kernel sees this, it may reuse the event's place.
     head.store((at + 1) % ring_->event_count, std::memory_order_release);
   }
   CHECK_GT(in_kernel_count_, 0u);

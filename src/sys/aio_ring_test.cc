@@ -29,7 +29,7 @@ class AioRingTest : public testing::Test {
     ring.close();
     if (file >= 0) close(file);
   }
-  // Reads `count` bytes of the file, to nowhere in particular.
+  // Adds a read of `count` bytes; their content does not matter.
   void add_read(uint64_t user_data, uint64_t count = 1) {
     iocb* entry = ring.next_submission();
     ASSERT_NE(entry, nullptr);
@@ -39,7 +39,7 @@ class AioRingTest : public testing::Test {
     entry->aio_buf = reinterpret_cast<uint64_t>(bytes);
     entry->aio_nbytes = count;
   }
-  // What has completed, once there are so many; each result must be `count`.
+  // Waits for `wanted` completions and returns their user data; each result must be `count`.
   std::multiset<uint64_t> completed(size_t wanted, int64_t count = 1) {
     std::multiset<uint64_t> all;
     while (all.size() < wanted) {
@@ -65,7 +65,7 @@ TEST_F(AioRingTest, CompletionsAreReadFromTheRing) {
   EXPECT_TRUE(ring.is_readable());
   add_read(7);
   ASSERT_EQ(ring.submit(), 1);
-  // Of a buffered file: it has ended.
+  // Buffered reads have completed when submit() returns.
   uint64_t user_data;
   int64_t result;
   ASSERT_TRUE(ring.next_completion(user_data, result));
@@ -76,7 +76,7 @@ TEST_F(AioRingTest, CompletionsAreReadFromTheRing) {
 }
 
 TEST_F(AioRingTest, CompletesWhatWasSubmittedOverManyTurns) {
-  // More than the kernel's ring has places, so that it wraps around; our own wraps around at 5.
+  // Enough to wrap the kernel's ring around; our own wraps around at 5.
   for (uint64_t turn = 0; turn < 500; ++turn) {
     for (uint64_t i = 0; i < 3; ++i) add_read(turn * 10 + i);
     EXPECT_EQ(ring.pending_count(), 3u);
@@ -131,7 +131,7 @@ TEST_F(AioRingTest, ARingThatIsNotKnownIsLeftAlone) {
   }
 }
 
-// Where the kernel's rings are mapped in this process, which is also what the contexts are called.
+// The addresses of this process's rings, which are also the ids of their contexts.
 std::set<aio_context_t> contexts() {
   std::ifstream maps("/proc/self/maps");
   std::set<aio_context_t> all;
@@ -147,8 +147,8 @@ TEST_F(AioRingTest, AChildMayOnlyClose) {
   const aio_context_t parents = *contexts().begin();
   pid_t child = fork();
   if (child == 0) {
-    if (!contexts().empty()) _exit(1);  // it is not the child's to store to
-    // One of its own comes to lie where the parent's was, and must outlive the closing of that.
+    if (!contexts().empty()) _exit(1);  // the child must not be able to store to the parent's
+    // A context of the child's own gets the address of the parent's, and must survive the closing of that.
     aio_context_t own = 0;
     for (int i = 0; i < 64 && own != parents; ++i) {
       own = 0;

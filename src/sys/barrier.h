@@ -10,12 +10,13 @@ namespace sys {
 // membarrier (before 4.14).
 base::Expected<void> register_barrier();
 
-// On return every thread of the process has passed a full memory barrier since the call. Cost: 0.4 us
+// By its return every thread of the process has passed a full memory barrier. Cost: 0.4 us
 // alone, about 5 us with other threads running (an interrupt each).
 void process_barrier();
 
-// The two sides of a barrier between a thread that comes often and one that comes seldom. Each of them stores, passes its side of the barrier, and looks
-// at what the other has stored: at least one of them sees it. `has_barrier`: register_barrier() has succeeded; without it both sides cost the same.
+// The two sides of a barrier between a thread that passes it often and one that seldom does. Each of them stores, passes its side of the barrier, and
+// loads what the other stores: at least one of them sees the other's store. `has_barrier`: register_barrier() has succeeded; without it both sides cost
+// the same, a fence.
 inline void pass_often(bool has_barrier) {
   if (has_barrier)
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -29,15 +30,15 @@ inline void pass_seldom(bool has_barrier) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// The kernel keeps some orders that the thread sanitizer cannot see. These functions tell it of them; in other builds they do nothing.
+// The kernel guarantees some orders that the thread sanitizer cannot see. These functions tell it of them; in other builds they do nothing.
 //
-//   death     What a thread did comes before the kernel's report that it is dead (ESRCH from tgkill). A thread
-//             notes its life under its record after it wrote there, whoever had the report notes the death.
-//   mapping   What was done with memory comes before it is unmapped, and that before others are given the
-//             address. A note before each unmap, one after each map.
+//   death     All that a thread did happens before the kernel's report that it is dead (ESRCH from tgkill). A thread
+//             calls note_life() with its record after it wrote there; whoever got the report calls note_death().
+//   mapping   All accesses to memory happen before it is unmapped, and that before its address is mapped again:
+//             note_unmap() before each unmap, note_map() after each map.
 //
 // The barrier itself needs no note. Readers publish by a release store (to a slot) and look by an acquire load (of an entry), and the writer does both
-// on the same words: whichever of the two comes later finds the other's value, and with it the order.
+// on the same words: whichever comes later reads the other's value, and so synchronizes with it.
 #if __has_feature(thread_sanitizer)
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);

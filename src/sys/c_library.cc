@@ -16,7 +16,8 @@ void* find_c_function(const char* name, const char* version) {
 #endif
   void* found = version != nullptr ? dlvsym(RTLD_NEXT, name, version) : nullptr;
   if (found == nullptr) found = dlsym(RTLD_NEXT, name);
-  // A library that another one needs which was preloaded comes after the C library, so that none follows it; and the first of all is none of its own.
+  // If only a preloaded library needs the runtime, the C library comes first in the search order: nothing follows the runtime's definition, and the
+  // first of all is not the runtime's.
   return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);
 }
 

@@ -1,14 +1,14 @@
-// The C library's own functions, behind whatever interposes them: the runtime itself, or a sanitizer.
+// The C library's own functions, which the runtime's interposers hide.
 //
-// In a process with a sanitizer its interceptors count as the C library: it must see each thread begin, and
-// blocks of its heap and of the C library's do not mix.
+// In a process with a sanitizer, the sanitizer's interceptors count as the C library: it must see each thread begin,
+// and neither heap can free blocks of the other.
 #pragma once
 #include <cstddef>
 
 namespace sys {
 
-// The definition of `name` after the runtime's own, of symbol version `version` if there is one of it; null:
-// the default version. Null when there is none at all. May block (the loader's lock).
+// The definition of `name` that follows the runtime's own: that of symbol version `version`, if `version` is not null
+// and there is one, else the default version. Returns null if there is no definition. May block (the loader's lock).
 void* find_c_function(const char* name, const char* version);
 
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)

@@ -14,7 +14,7 @@ namespace {
 
 using base::Quiet;
 
-constexpr int kMaxEvents = 64;  // of a call
+constexpr int kMaxEvents = 64;  // taken by one call
 
 base::Expected<void> own(long made, int& to) {
   if (failed(made)) {
@@ -28,7 +28,7 @@ base::Expected<void> own(long made, int& to) {
   return {};
 }
 
-// Until then; false: it is past.
+// How long it is until then; false: that time has passed.
 bool time_until(uint64_t until_ns, timespec& timeout) {
   if (until_ns == 0) return false;
   const uint64_t now_ns = monotonic_ns();
@@ -133,7 +133,7 @@ void EventSet::wait_until(uint64_t until_ns) {
   if (!waits_in_ms_) {
     count = syscall(SYS_epoll_pwait2, descriptor_, events, kMaxEvents,
                     until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);
-    // Linux before 5.11, and what filters system calls that it does not know.
+    // Before Linux 5.11, or in a sandbox that refuses system calls that it does not know.
     waits_in_ms_ = count == -ENOSYS || count == -EPERM;
   }
   if (waits_in_ms_) {

@@ -1,10 +1,10 @@
-// Events, and sets of descriptors: what a thread sleeps on that several others may wake.
+// Events and sets of descriptors: what a thread sleeps on, so that any of several others can wake it.
 //
 //   Event      an eventfd: readable from set() until clear()
-//   EventSet   an epoll descriptor: readable while one of its members is, so it may be a member of another set. A member with a listener tells it
-//              what has happened; of other members nothing is known but that the sleep is over
+//   EventSet   an epoll descriptor: readable while one of its members is, so it may be a member of another set. A member's listener is
+//              told what has happened to it; members without a listener only end the sleep
 //
-// So that no wake-up is lost: clear(), then look whether something has happened, then sleep. Descriptors are the runtime's own.
+// So that no wake-up is lost: clear(), then check whether something has happened, then sleep. Descriptors are the runtime's own.
 #pragma once
 #include <sys/epoll.h>
 
@@ -20,14 +20,14 @@ class Event {
   // Errors: EMFILE, ENOMEM.
   base::Expected<void> open();
   void close();
-  // -1 while it is not open. The kernel may be told to write to it, which sets it.
+  // -1 while it is not open. It may be given to the kernel, which sets the event by writing to it.
   int descriptor() const { return descriptor_; }
 
   // By any thread. Cost: a system call, each.
   void set();
   void clear();
-  // Sleeps until it is set, and clears it; or until `other` (-1: none) is readable, the monotonic clock shows `until_ns` (base::Quiet::kForever: it need
-  // not), or a signal comes.
+  // Sleeps until it is set, and clears it; or until `other` (-1: none) is readable, the monotonic clock reaches `until_ns` (base::Quiet::kForever: no
+  // limit), or a signal arrives.
   void wait_until(uint64_t until_ns, int other);
 
  private:
@@ -38,16 +38,16 @@ class EventSet {
  public:
   enum class Wakes : uint8_t {
     kWhileReadable,
-    kWhenItBecomesReadable,  // again each time that an Event is set: nobody need clear it
+    kWhenItBecomesReadable,  // and each time that an Event is set again, so nobody needs to clear it
   };
 
   struct Change {
     bool readable, writable;
-    bool ended;  // nothing more will be readable than is; the kernel says so once
+    bool ended;  // no more input will follow what is readable; reported once
   };
   class Listener {
    public:
-    // By the thread that looks or waits. REQUIRES of it: it removes no member.
+    // Called by the thread that looks or waits. REQUIRES: it removes no member.
     virtual void changed(Change change) = 0;
 
    protected:
@@ -63,7 +63,7 @@ class EventSet {
   base::Expected<void> add(int descriptor, Wakes wakes = Wakes::kWhileReadable);
   // The listener is told once of each change, until it is removed.
   base::Expected<void> add(int descriptor, Listener& listener);
-  // REQUIRES: it was added so, and is still open.
+  // REQUIRES: it was added in the same way, and is still open.
   void remove(int descriptor);
   void remove(int descriptor, Listener& listener);
   bool has_listeners() const { return listener_count_ > 0; }
@@ -71,8 +71,8 @@ class EventSet {
   // One thread at a time looks or waits.
   // Tells listeners of what has changed. Cost: a system call if there are any.
   void look();
-  // Sleeps until a member is readable or has changed, the monotonic clock shows `until_ns` (base::Quiet::kForever: it need not), or a signal comes. Tells
-  // listeners, as look() does. Cost: a system call, and one for the clock if there is a time.
+  // Sleeps until a member is readable or has changed, the monotonic clock reaches `until_ns` (base::Quiet::kForever: no limit), or a signal arrives. Tells
+  // listeners, as look() does. Cost: a system call, and one for the clock if there is a limit.
   void wait_until(uint64_t until_ns);
 
  private:
@@ -81,7 +81,7 @@ class EventSet {
 
   int descriptor_ = -1;
   uint32_t listener_count_ = 0;
-  bool waits_in_ms_ = false;  // there is no epoll_pwait2
+  bool waits_in_ms_ = false;  // epoll_pwait2 is not available
 };
 
 }  // namespace sys

@@ -110,11 +110,11 @@ TEST_F(EventsTest, ListenersAreToldOfEachChangeOnce) {
   EXPECT_FALSE(hears.last.ended);
   set.look();
   events[0].set();
-  set.wait_until(Quiet::kForever);  // of who has no listener nobody hears
+  set.wait_until(Quiet::kForever);  // of members without a listener nobody is told
   events[0].clear();
   EXPECT_EQ(hears.count, 1);
   ASSERT_EQ(write(ends[1], "x", 1), 1);
-  set.wait_until(1);  // its time is over, but listeners are told
+  set.wait_until(1);  // that time has passed, but listeners are told
   EXPECT_EQ(hears.count, 2);
   EXPECT_TRUE(hears.last.readable);
   EXPECT_FALSE(hears.last.ended);
@@ -137,7 +137,7 @@ TEST_F(EventsTest, SleepsUntilItsTime) {
   const uint64_t until_ns = in_ms(5);
   set.wait_until(until_ns);
   EXPECT_GE(monotonic_ns(), until_ns);
-  set.wait_until(until_ns);  // is over: returns at once
+  set.wait_until(until_ns);  // has passed: returns at once
   events[0].set();
   set.wait_until(in_ms(1'000'000));
 }

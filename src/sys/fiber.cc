@@ -12,8 +12,8 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// spillway_switch_stack(void** from, void* to, Fiber* previous): leaves the picture of fiber.h on the stack, stores where
-// that is to *from, takes the one at `to`, and returns there what `previous` was here.
+// spillway_switch_stack(void** from, void* to, Fiber* previous): saves registers on the stack as fiber.h shows, stores
+// their address to *from, restores those at `to`, and returns this call's `previous` there.
 asm(R"(
   .text
   .p2align 4
@@ -71,7 +71,7 @@ void spillway_enter_fiber();
 namespace sys {
 namespace {
 
-// The picture of fiber.h, lowest address first.
+// What fiber.h shows, lowest address first.
 struct Saved {
   uint32_t sse_control;
   uint16_t x87_control;
@@ -81,7 +81,7 @@ struct Saved {
 };
 static_assert(sizeof(Saved) == 64);  // so that the stack of a fiber that begins is aligned for a call
 
-constexpr uint32_t kDefaultSse = 0x1f80;  // as at the start of a program: all exceptions masked, to nearest
+constexpr uint32_t kDefaultSse = 0x1f80;  // a program's at its start: exceptions masked, round to nearest
 constexpr uint16_t kDefaultX87 = 0x37f;
 
 }  // namespace
@@ -121,8 +121,8 @@ const void* Fiber::return_address() const {
   return saved.return_address;
 }
 
-// The last thing on the old stack. Inlined: the thread sanitizer counts who calls whom, and would count its beginning for the old fiber and its
-// end for the new one, whose first call of all it would then note before the beginning of its list.
+// The last step on the old stack. Inlined: the thread sanitizer keeps a list of calls for each fiber, and would note the call of this function in the old
+// fiber's and its return in the new one's. A new fiber's first call would then be written before the beginning of its list.
 [[gnu::always_inline]] inline void Fiber::leave_for([[maybe_unused]] Fiber& to, bool ends) {
   ended_ = ends;
 #if __has_feature(address_sanitizer)
@@ -134,10 +134,10 @@ const void* Fiber::return_address() const {
 #endif
 }
 
-// The first thing on the new one.
+// The first step on the new one.
 void Fiber::arrive_from([[maybe_unused]] Fiber& previous) {
 #if __has_feature(address_sanitizer)
-  // Where a thread's own stack lies is known from here on.
+  // This is how it becomes known where a thread's own stack lies.
   __sanitizer_finish_switch_fiber(fake_stack_, &previous.stack_, &previous.stack_bytes_);
 #endif
 #if __has_feature(thread_sanitizer)

@@ -1,14 +1,14 @@
-// Fiber: a stack and a place in the code that runs on it, and the switch from one to another.
+// Fiber: a stack and the point where the code on it goes on, and the switch from one fiber to another.
 //
-// A switch keeps what the System V ABI makes a callee keep: six registers, the stack pointer and the control words of
-// SSE and x87 (a task that sets the rounding mode keeps it to itself). Signal masks are the thread's: no system call.
+// A switch saves what the System V ABI has a callee preserve: six registers, the stack pointer and the control words of
+// SSE and x87 (so each task has its own rounding mode). The signal mask stays the thread's: no system call.
 //
-//   from the top of the stack of a fiber that is switched out
+//   the stack of a fiber that is switched out, highest address first
 //     return address      into switch_to's caller
 //     rbp rbx r12 r13 r14 r15
 //     MXCSR (4 bytes), x87 control word (2), padding (2)      <- stack_pointer_
 //
-// Thread contract: a fiber runs on the thread that started it; compiled code keeps addresses of thread-local data
+// Thread contract: a fiber runs on the thread that started it, since compiled code keeps addresses of thread-local data
 // across calls. The address sanitizer and the thread sanitizer are told of every switch.
 #pragma once
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace sys {
 
 class Fiber {
  public:
-  // A thread's own stack, once it is switched away from.
+  // Becomes the thread's own stack when that is switched away from.
   Fiber() = default;
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
@@ -26,15 +26,15 @@ class Fiber {
   // end_and_switch_to. REQUIRES: it is not running. Cost: a few stores to the stack's top.
   void start(char* stack, size_t bytes, void (*entry)(void* argument), void* argument);
 
-  // Goes on in `to`; returns when another fiber switches to this one. REQUIRES: this is the fiber that runs. Cost: some
+  // Goes on in `to`; returns when another fiber switches to this one. REQUIRES: this fiber is running. Cost: some
   // 25 instructions, no system call.
   void switch_to(Fiber& to);
 
-  // The same for a fiber that will not run again: it may be started anew, and its stack given away, as soon as
-  // `to` runs.
+  // The same for a fiber that ends: as soon as `to` runs, this one may be started anew, and its stack used for something
+  // else.
   [[noreturn]] void end_and_switch_to(Fiber& to);
 
-  // Where it goes on. REQUIRES: it is switched out, and started or was running before.
+  // Where it will go on. REQUIRES: it is switched out, after it was started or has run.
   const void* return_address() const;
 
  private:
@@ -43,7 +43,7 @@ class Fiber {
   void arrive_from(Fiber& previous);
 
   void* stack_pointer_ = nullptr;
-  // What the sanitizers want to know of it.
+  // For the sanitizers.
   const void* stack_ = nullptr;
   size_t stack_bytes_ = 0;
   [[maybe_unused]] void* fake_stack_ = nullptr;  // the address sanitizer's

@@ -15,19 +15,19 @@
 namespace sys {
 namespace {
 
-// Above what select() can name and below the usual soft limit's reach for a few descriptors.
+// Above what most programs use, and below the usual soft limit of 1024, with room for the runtime's.
 constexpr int kFirstOwnDescriptor = 900;
 
 // own[i] is a descriptor + 1, 0 for a free element.
 constinit std::atomic<int> own[kMaxOwnDescriptors];
 
-// Descriptor 2 until it is known, a duplicate of it, or kGivenUp.
+// Descriptor 2 until keep_error_output(), then a duplicate of it, or kGivenUp.
 constinit std::atomic<int> kept_error_output{2};
 constexpr int kGivenUp = -1;
 // What descriptor 2 led to when it was duplicated.
 struct Output {
   bool is_known;
-  bool has_reader;  // who may wait for its end
+  bool has_reader;  // a pipe or socket, whose reader may wait for its end
   uint64_t device;
   uint64_t inode;
 };
@@ -48,7 +48,7 @@ bool is_first_error_output(int descriptor) {
 }  // namespace
 
 base::Expected<int> own_descriptor(int descriptor) {
-  // A low RLIMIT_NOFILE makes high numbers invalid, or few: lower ones then.
+  // A low RLIMIT_NOFILE leaves few high numbers, or none: lower ones then.
   long moved = -EINVAL;
   for (const int first : {kFirstOwnDescriptor, 100, 3}) {
     moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, first);
@@ -181,7 +181,7 @@ long allocate_file(int descriptor, uint64_t offset, uint64_t bytes) {
   const auto allocate = [&] { return syscall(SYS_fallocate, descriptor, 0, offset, bytes); };
   long result = allocate();
   if (result != -EINTR) return result;
-  // tmpfs gives back what it has allocated by then: a timer's signals might let it come to no end.
+  // When it is interrupted, tmpfs gives back what it has allocated so far: a timer's signals could keep it from ever finishing.
   const BlockedSignals blocked(kSentSignals);
   while (result == -EINTR) result = allocate();
   return result;
@@ -191,7 +191,7 @@ void random_bytes(std::span<unsigned char> to) {
   while (!to.empty()) {
     long n = syscall(SYS_getrandom, to.data(), to.size(), 0);
     if (failed(n) && n != -EINTR) {
-      // A sandbox that does not know it.
+      // A sandbox that does not know getrandom().
       const long device = syscall(SYS_openat, AT_FDCWD, "/dev/urandom", O_RDONLY | O_CLOEXEC, 0);
       n = syscall(SYS_read, device, to.data(), to.size());
       syscall(SYS_close, device);

@@ -61,7 +61,7 @@ TEST(OwnDescriptor, PairsAreOwnedOrClosed) {
     EXPECT_FALSE(is_open(low[i]));
     close_own_descriptor(pair[i]);
   }
-  // The second of them cannot be moved: it is not open.
+  // The second one cannot be moved, since it is not open.
   const size_t before = own_descriptors({});
   int half[2] = {open_null(), -1};
   const int first = half[0];
@@ -73,7 +73,7 @@ TEST(OwnDescriptor, PairsAreOwnedOrClosed) {
 TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
   size_t before = own_descriptors({});
   std::vector<int> owned;
-  // The program has a number below the others and gives it up: the last one taken is not the highest.
+  // A lower number is occupied for a while, so that the last one taken is not the highest.
   owned.push_back(own_descriptor(open_null()).value());
   const int lowest = owned[0];
   close_own_descriptor(owned[0]);
@@ -153,7 +153,7 @@ TEST(ErrorOutput, OutlivesTheProgramsClose) {
   close(ends[0]);
 }
 
-// What a child writes to a pipe that is its descriptor 2; the end of it comes when nobody holds the pipe any more.
+// What a child writes to its descriptor 2, a pipe, up to its end, which comes when nobody holds the pipe any more.
 template <class F>
 std::string said_by(F child) {
   int ends[2];
@@ -200,7 +200,7 @@ TEST(ErrorOutput, LeftItIsDescriptor2WhileThatIsTheSame) {
 TEST(ErrorOutput, IsLeftWhenWhatAReaderWaitsForIsReplaced) {
   EXPECT_EQ(said_by([] {
               error_output_replaced();
-              if (error_output() <= 2) _exit(1);  // it is as it was
+              if (error_output() <= 2) _exit(1);  // nothing has been replaced
               dup2(open_null(), 2);
               if (error_output() <= 2) _exit(2);
               base::log("before");
@@ -314,7 +314,7 @@ TEST(SyncName, SaysWhatWentWrong) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
-// As /proc/self/status, with the groups of a user before it.
+// Like /proc/self/status, with the groups of a user first.
 TEST(NumberInFile, IsFoundHoweverLongTheFile) {
   const int file = memfd_create("a test", MFD_CLOEXEC);
   ASSERT_GE(file, 0);

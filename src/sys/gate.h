@@ -1,11 +1,11 @@
-// Gate: keeps the calls of a session out for a moment, so that another thread may act in its place. Calls pay next to nothing for it.
+// Gate: holds off the calls of a session for a moment, so that another thread may act for it. Calls pay next to nothing for it.
 //
 //   a call: enter() ... leave()          another thread: shut() ... open()
 //
-//  1 a call says that it is inside, and then looks whether the gate is shut; if it is, the call says that it is not inside, and waits until it is open
-//  2 the thread that shuts the gate says so, then has all threads pass a barrier, and then waits until no call is inside
-// One of the two sees what the other has said: in 1 the compiler keeps the order of the store and the load, and the barrier of 2 has the processor
-// keep it. Where the kernel has no barriers, each call has a fence.
+//  1 a call marks itself inside, then checks whether the gate is shut; if it is, the call takes its mark back and waits until the gate is open
+//  2 the thread that shuts the gate marks it shut, then has all threads pass a barrier, then waits until no call is inside
+// At least one of the two sees the other's mark: in 1 the compiler keeps the store before the load, and the barrier of 2 makes the processor do so. Where
+// the kernel has no barriers, each call has a fence.
 //
 // Thread contract: one call at a time, by any thread; one thread at a time shuts it, and not from inside a call.
 #pragma once
@@ -34,19 +34,19 @@ class Gate {
       futex_wait(is_shut_, 1);
     }
   }
-  // Does a thread wait for the call that is inside? A call that waits for others asks; if so, it leaves and enters again.
+  // Does a thread wait for the call that is inside? A call that waits for others has to ask, and if so to leave and enter again.
   bool is_shut() const { return is_shut_.load(std::memory_order_relaxed) != 0; }
   // Pairs with the acquire in shut().
   void leave() { is_inside_.store(0, std::memory_order_release); }
 
-  // May block for as long as a call takes. A call tells nobody when it leaves, so this looks again and again.
+  // May block for as long as a call takes. A call that leaves wakes nobody, so this polls.
   void shut() {
     begin_shut();
     pass_seldom(has_barrier_);
     end_shut();
   }
-  // The same for several gates: begin_shut() for each, pass_seldom() once, end_shut() for each. So no call inside one gate waits for a call that does
-  // not know yet that its own gate is being shut.
+  // The same for several gates: begin_shut() for each, pass_seldom() once, end_shut() for each. All are marked before any is waited for, so no call inside
+  // one gate waits for a call that cannot know yet that its own gate is being shut.
   void begin_shut() { is_shut_.store(1, std::memory_order_relaxed); }
   void end_shut() {
     while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);

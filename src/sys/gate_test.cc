@@ -1,4 +1,4 @@
-// Calls and who acts in their place never meet.
+// Calls, and threads that act for their session, exclude each other.
 #include "sys/gate.h"
 
 #include <gtest/gtest.h>

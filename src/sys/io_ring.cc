@@ -13,11 +13,11 @@
 namespace sys {
 namespace {
 
-// The kernel keeps requests that it is handed at once from the device until it has prepared them all, and disks with deep queues
-// are idle meanwhile. So no more are handed over at a time.
+// The kernel passes requests that are handed over together on to the device only when it has prepared all of them; disks with deep
+// queues are idle meanwhile. So no more than this are handed over at a time.
 constexpr uint32_t kMaxHandedAtOnce = 4;
 
-// Who sleeps has an event beside each; rings leave some of the descriptors that files.h can remember for everything else.
+// A ring may have an Event beside it, for its thread to sleep on. Some of the descriptors that files.h can record are left for everything else.
 constexpr uint32_t kMaxRings = 192;
 static_assert(2 * kMaxRings + 128 <= kMaxOwnDescriptors);
 constinit std::atomic<uint32_t> ring_count{0};
@@ -65,7 +65,7 @@ base::Expected<int> set_up_owned(uint32_t entry_count, const IoRingUse& use, io_
     constexpr uint32_t kOneThread =
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     if (use.by_one_thread) descriptor = set_up(entry_count, kOneThread | always, parameters);
-    // Completions are run when the thread enters the kernel anyway, instead of interrupting it. Linux 5.19.
+    // The kernel finishes requests when the thread enters it anyway, instead of interrupting the thread. Linux 5.19.
     constexpr uint32_t kAnyThread = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
     if (descriptor == -EINVAL) descriptor = set_up(entry_count, kAnyThread | always, parameters);
   }
@@ -86,7 +86,7 @@ base::Expected<int> set_up_owned(uint32_t entry_count, const IoRingUse& use, io_
 base::Expected<void> IoRing::probe() {
   io_uring_params parameters;
   const long result = set_up(0, 0, parameters);
-  if (result == -EINVAL) return {};  // of the count: all else has been looked at
+  if (result == -EINVAL) return {};  // refused for its count, after all other checks
   return std::unexpected(set_up_error(result));
 }
 
@@ -140,9 +140,9 @@ base::Expected<void> IoRing::open(uint32_t entry_count, const IoRingUse& use) {
 
 void IoRing::close() {
   if (descriptor_ < 0) return;
-  // In a child of fork something else may be there.
+  // In a child of fork something else may be mapped there.
   if (process_ == syscall(SYS_getpid)) {
-    // The kernel closes what is registered some time after the ring: too late for whoever opens that file again.
+    // The kernel closes registered files some time after the ring: too late for whoever opens such a file again.
     if (files_are_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);
     unmap(entries_, entries_bytes_);
     unmap(rings_, rings_bytes_);
@@ -190,7 +190,7 @@ long IoRing::enter(uint32_t wait_count) {
   store_release(submission_tail_, tail_);  // pairs with the kernel's load
   if (use_.kernel_thread) {
     published_tail_ = tail_;
-    // Its thread says that it will sleep, and looks at the tail once more.
+    // The kernel's thread sets the flag before it sleeps, and then looks at the tail once more.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (flags_say(IORING_SQ_NEED_WAKEUP)) flags |= IORING_ENTER_SQ_WAKEUP;
     if (flags == 0) return 0;
@@ -219,7 +219,7 @@ bool IoRing::needs_enter() const {
 
 uint64_t IoRing::take_back() {
   CHECK_GT(pending_count(), 0u);
-  // The kernel looks at the tail in enter(), which stores it before; and a thread of the kernel never saw this one.
+  // The kernel reads the tail only in enter(), which stores it first; a thread of the kernel has not seen this entry.
   --tail_;
   return entry(tail_)->user_data;
 }

@@ -7,13 +7,13 @@
 // Invariants
 //  1 at most entry_count() submissions are pending or in the kernel at a time: the caller's duty. The
 //    completion ring is at least twice as large, so it never overflows
-//  2 one thread at a time; it need not be the same one always, unless it was opened so (IoRingUse)
+//  2 used by one thread at a time, not necessarily always the same one, unless it was opened for one (IoRingUse)
 //  3 the descriptor is the runtime's own; the rings are not mapped in a child of fork, where only
 //    close() may be called
-//  4 a thread of the kernel advances the head when all that it found is under way, and some of that may have completed
-//    before. So the ring has twice entry_count() entries then: as many as may be in the kernel before the head has moved,
-//    and as many that come after them
-//  5 what a thread of the kernel can see it may take at any time, also while enter() fails: it is never taken back
+//  4 a thread of the kernel advances the head only when all that it found is under way, and some of that may have completed
+//    by then. So with such a thread the ring has twice entry_count() entries: as many as may be in the kernel before the
+//    head has moved, and as many that come after them
+//  5 a thread of the kernel may take what it can see at any time, also while enter() fails: that is never taken back
 #pragma once
 #include <linux/io_uring.h>
 #include <sys/uio.h>
@@ -27,15 +27,15 @@
 namespace sys {
 
 struct IoRingUse {
-  // Only the thread that opens the ring uses it (another thread's enter() is -EEXIST): completions are run when that thread asks for them, and nothing is
-  // locked. Has no effect before Linux 6.1 (SINGLE_ISSUER and DEFER_TASKRUN).
+  // Only the thread that opens the ring uses it (another thread's enter() returns -EEXIST): the kernel finishes requests when that thread asks for
+  // completions, and needs no locks. Has no effect before Linux 6.1 (SINGLE_ISSUER and DEFER_TASKRUN).
   bool by_one_thread = false;
-  // Completions are polled for at the device, instead of interrupts (IOPOLL): direct reads and writes only.
+  // The device is polled for completions instead of interrupting (IOPOLL): direct reads and writes only.
   bool polls_device = false;
-  // A thread of the kernel takes submissions, without a system call of ours (SQPOLL). It spins as long as there are some,
+  // A thread of the kernel takes submissions, without system calls by us (SQPOLL). It spins as long as there are some,
   // and kKernelThreadIdleMs more.
   bool kernel_thread = false;
-  // Entries have room for a command of a driver (URING_CMD) of kCommandBytes, and completions for its answer (SQE128, CQE32;
+  // Entries have room for a driver's command (URING_CMD) of kCommandBytes, and completions for its answer (SQE128, CQE32;
   // Linux 5.19).
   bool takes_commands = false;
 };
@@ -47,64 +47,64 @@ class IoRing {
 
   // Makes a ring of at least `entry_count` entries. Errors, each of which means "do without": ENOSYS,
   // EPERM (forbidden here), EMFILE (also: the process has its share of rings already), ENOMEM, EOPNOTSUPP
-  // (a kernel before 5.7; with a thread of the kernel before 5.11), EINVAL (it knows no such use).
+  // (a kernel before 5.7; with a thread of the kernel before 5.11), EINVAL (the kernel does not know such a use).
   base::Expected<void> open(uint32_t entry_count, const IoRingUse& use = {});
   void close();
 
   uint32_t entry_count() const { return entry_count_; }
   int descriptor() const { return descriptor_; }
   // From now on the kernel sets the eventfd whenever there are completions to take, or to enter the kernel for; never if the device is polled. (The ring's
-  // own descriptor becomes readable, too, but not while completions wait for the one thread that may enter.) Returns whether the kernel agreed.
+  // own descriptor becomes readable, too, but not for completions that still need the ring's one thread to enter.) Returns whether the kernel agreed.
   bool tell(int eventfd);
 
-  // From now on entries may name files[i] by the number i and IOSQE_FIXED_FILE, which spares the kernel a look at the table of
-  // descriptors for each. They stay open until the ring has nothing in flight any more, also when the process is killed.
-  // Returns whether the kernel agreed. REQUIRES: it has not agreed to any yet.
+  // From now on entries with IOSQE_FIXED_FILE may name files[i] by the number i, which spares the kernel a lookup in the table of
+  // descriptors for each. The files stay open until the ring has nothing in flight any more, even if the process is killed.
+  // Returns whether the kernel agreed. REQUIRES: no files are registered yet.
   bool fix_files(std::span<const int> files);
-  // From now on READ_FIXED and WRITE_FIXED may name pieces[i] by buf_index i: the kernel need not look up and pin their pages
-  // each time. They stay in memory, and must stay mapped, until the ring is closed or this is called again. Returns whether
-  // the kernel agreed: not past RLIMIT_MEMLOCK. A piece is at most kMaxFixedPieceBytes.
+  // From now on READ_FIXED and WRITE_FIXED may name pieces[i] by buf_index i, which spares the kernel looking up and pinning
+  // their pages each time. The pieces stay in memory, and must stay mapped, until the ring is closed or this is called again.
+  // Returns whether the kernel agreed, which it does not past RLIMIT_MEMLOCK. A piece is at most kMaxFixedPieceBytes.
   bool fix_memory(const iovec* pieces, uint32_t piece_count);
   static constexpr uint64_t kMaxFixedPieceBytes = uint64_t{1} << 30;
   static constexpr uint32_t kMaxFixedPieces = 256;
 
-  // Whether rings may be opened here at all; opens none. (To close one makes the next waiting call of the thread that opened it
-  // end early: EINTR without a signal.) Errors: ENOSYS, EPERM.
+  // Whether rings may be opened here at all; opens none. (After a ring is closed, the next blocking call of the thread that opened
+  // it ends early: EINTR without a signal.) Errors: ENOSYS, EPERM.
   static base::Expected<void> probe();
 
   // A zeroed entry to fill, pending from now on; null when all entries are pending. If the ring takes commands, there is room for
   // one at its `cmd`.
   io_uring_sqe* next_submission();
-  // How many entries were not handed over.
+  // How many entries have not been handed over yet.
   uint32_t pending_count() const { return tail_ - (use_.kernel_thread ? published_tail_ : published_head()); }
 
   // Hands over what is pending and waits until `wait_count` completions are there. Returns 0 or more, or
-  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong. A thread of the kernel that
-  // sleeps and cannot be woken is handed nothing. Cost: a system call for every four that are pending, at least one; none
-  // while a thread of the kernel looks for submissions, two to wake it.
+  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Does not wait after an error. A thread of the kernel that sleeps and
+  // cannot be woken is handed nothing. Cost: a system call for every four that are pending, at least one; none while a thread of
+  // the kernel looks for submissions, two to wake it.
   long enter(uint32_t wait_count);
 
-  // Takes the completion that is next, if there is one. No system call.
+  // Takes the next completion; false if there is none. No system call.
   bool next_completion(uint64_t& user_data, int32_t& result);
 
-  // Must the thread enter the kernel before completions appear, even if it does not wait?
+  // Must the thread enter the kernel for completions to appear, even without waiting?
   bool needs_enter() const;
 
-  // Takes an entry that was not handed over back out, last in first out; returns its user data. No system call.
+  // Takes back the newest entry that has not been handed over; returns its user data. No system call.
   // REQUIRES: pending_count() > 0.
   uint64_t take_back();
 
  private:
   uint32_t published_head() const;
   bool flags_say(uint32_t flags) const;
-  // Of submission `index`, counted since the ring was opened.
+  // The entry of submission `index`, counted since the ring was opened.
   io_uring_sqe* entry(uint32_t index) const { return &entries_[(index & submission_mask_) << doubled_]; }
 
   IoRingUse use_;
   bool files_are_fixed_ = false;
   uint32_t doubled_ = 0;  // 1: entries and completions are twice as long as their types
   int descriptor_ = -1;
-  long process_ = 0;  // that opened it
+  long process_ = 0;  // the one that opened the ring
   uint32_t entry_count_ = 0;
   uint32_t submission_count_ = 0;  // how many entries there are
   uint32_t submission_mask_ = 0;

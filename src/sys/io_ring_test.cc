@@ -107,7 +107,7 @@ TEST_P(IoRingWays, FullIsNull) {
   EXPECT_NE(ring.next_submission(), nullptr);
 }
 
-// Also at once, when a thread of the kernel has yet to say that it took them.
+// At once, even before a thread of the kernel says that it took the entries.
 TEST_P(IoRingWays, WhatHasCompletedMakesRoom) {
   for (uint64_t turn = 0; turn < 20'000; ++turn) {
     ASSERT_NO_FATAL_FAILURE(add_nops(0, ring.entry_count())) << turn;
@@ -122,7 +122,7 @@ TEST_P(IoRingWays, WhatIsTakenBackIsNotSubmitted) {
   EXPECT_EQ(ring.take_back(), 3u);
   EXPECT_EQ(ring.take_back(), 2u);
   ASSERT_NO_FATAL_FAILURE(add_nop(7));
-  // A thread of the kernel takes them while nobody enters; it has not seen what was taken back.
+  // A thread of the kernel takes entries without anybody entering; it must not have seen what was taken back.
   ASSERT_GE(ring.enter(2), 0);
   EXPECT_EQ(completed(), (std::multiset<uint64_t>{1, 7}));
 }
@@ -158,7 +158,7 @@ TEST_P(IoRingWays, ABrokenRingHandsOverOrKeeps) {
       entry->user_data = i;
       begun.insert(i);
       if (i % 2 == 0) continue;
-      // The kernel's thread is at the first ones, which take some time, when this fails for the others.
+      // This fails while the kernel's thread is busy with earlier ones, which take some time.
       ring.enter(1);
       nap(1'000);
     }
@@ -179,7 +179,7 @@ TEST_P(IoRingWays, ReadsRegisteredFilesIntoRegisteredMemory) {
   const std::string text(100, 'x');
   ASSERT_EQ(write(file, text.data(), text.size()), 100);
   ASSERT_TRUE(ring.fix_files({&file, 1}));
-  close(file);  // the ring has it
+  close(file);  // the ring keeps it open
   alignas(4096) static char memory[2][4096];
   memset(memory, 0, sizeof memory);
   const iovec pieces[] = {{memory[0], 4096}, {memory[1], 4096}};
@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, IoRingWays,
                                              {.by_one_thread = true, .takes_commands = true}}),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
 
-// What is left of another one would be part of the next.
+// What is left of one command would become part of the next.
 TEST(IoRing, EntriesForCommandsAreZeroedToTheirEnd) {
   IoRing ring;
   if (auto opened = ring.open(2, {.takes_commands = true}); !opened) GTEST_SKIP() << opened.error().message;
@@ -249,7 +249,7 @@ TEST(IoRing, OfOneThreadRefusesAnother) {
   EXPECT_EQ(result, -EEXIST);
 }
 
-// Else who opens the file again would find it in use.
+// Otherwise whoever opens the file again would find it in use.
 TEST(IoRing, ClosingLetsGoOfTheFile) {
   const std::string path = testing::TempDir() + "spillway-ring-" + std::to_string(getpid());
   const auto opened_and_locked = [&] {

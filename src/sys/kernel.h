@@ -41,7 +41,7 @@ long syscall(long number, Arguments... arguments) {
 
 inline bool failed(long result) { return result < 0 && result >= -4095; }
 
-// The monotonic clock, by the kernel: the C library's function may be the runtime's.
+// The monotonic clock, from the kernel: the C library's function may be interposed by the runtime.
 inline uint64_t monotonic_ns() {
   timespec now = {};
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);

@@ -1,4 +1,4 @@
-// Latch: lets one thread wait until others have done a given number of things.
+// Latch: lets one thread wait until others have counted it down.
 #pragma once
 #include "sys/lock.h"
 

@@ -8,7 +8,7 @@
 namespace sys {
 namespace {
 
-// A pipe whose other end says when to go on.
+// A pipe by which another process says when to go on.
 struct Gate {
   int ends[2];
   Gate() { EXPECT_EQ(pipe(ends), 0); }

@@ -1,7 +1,7 @@
 // The instructions that write a CPU's cache lines back to memory.
 //
-// clwb leaves the line in the cache where the CPU does (Zen 4), clflushopt and clflush throw it out. The first two are ordered by
-// the next sfence, mfence or locked instruction of the thread; clflush comes before whatever the thread stores afterwards.
+// clwb may leave the line in the cache (Zen 4 does), clflushopt and clflush evict it. The first two are ordered by the next sfence,
+// mfence or locked instruction of the thread; clflush comes before whatever the thread stores afterwards.
 #pragma once
 #include <immintrin.h>
 
@@ -13,9 +13,9 @@ enum class LineFlush : uint8_t { kClwb, kClflushopt, kClflush };
 inline constexpr LineFlush kLineFlushes[] = {LineFlush::kClwb, LineFlush::kClflushopt, LineFlush::kClflush};
 
 const char* name_of(LineFlush instruction);
-// Does this CPU have it? All of x86-64 have clflush.
+// Does this CPU have it? All x86-64 CPUs have clflush.
 bool has_line_flush(LineFlush instruction);
-// The first of kLineFlushes that it has.
+// The first of kLineFlushes that this CPU has.
 LineFlush best_line_flush();
 
 // Writes back the line of `address`. REQUIRES: the CPU has the instruction, and the address is mapped (else SIGSEGV). Cost: some 2 ns while few

@@ -45,7 +45,7 @@ class LockGuard {
   Lock& lock_;
 };
 
-// Holds a lock that handlers of signals take, too. Meanwhile this thread runs no handlers, but of signals that its own instructions raise.
+// Holds a lock that signal handlers take, too. Meanwhile this thread runs no handlers, except of signals that its own instructions raise.
 template <class Lock>
 class QuietLockGuard {
  public:
@@ -56,8 +56,8 @@ class QuietLockGuard {
   const LockGuard<Lock> guard_;
 };
 
-// Lets threads sleep until "something happened": key = prepare(), check the condition, wait(key).
-// Whoever changes the condition calls notify_all() afterwards.
+// Lets threads sleep until "something happened": key = prepare(), check the condition, then wait(key), or cancel() if it
+// holds. Whoever changes the condition calls notify_all() afterwards.
 class EventCount {
  public:
   uint32_t prepare() {
@@ -71,7 +71,7 @@ class EventCount {
     cancel();
   }
   void notify_all() { notify(~uint32_t{0} >> 1); }
-  // Wakes one that waits, if any does; more than one may come back from wait().
+  // Wakes one waiting thread, if there is any; more than one may return from wait().
   void notify_one() { notify(1); }
 
  private:

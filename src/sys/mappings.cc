@@ -115,14 +115,14 @@ uint64_t most_mappings() {
   return most > 0 ? most : kDefault;
 }
 
-// MS_ASYNC has the kernel do nothing but look.
+// With MS_ASYNC the kernel only checks that the range is mapped.
 bool is_mapped(uintptr_t begin, uintptr_t end) {
   begin = base::round_down(begin, base::kOsPageBytes);
   return syscall(SYS_msync, begin, end - begin, MS_ASYNC) != -ENOMEM;
 }
 
 uintptr_t readable_end(uintptr_t begin, uintptr_t end) {
-  // A load would raise SIGBUS; the kernel's own fails.
+  // A load by this thread would raise SIGBUS; one by the kernel fails.
   const auto is_readable = [process = syscall(SYS_getpid)](uintptr_t address) {
     char byte;
     const iovec to = {.iov_base = &byte, .iov_len = 1};

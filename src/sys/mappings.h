@@ -1,4 +1,4 @@
-// What is mapped where in this process, as the kernel tells in /proc/self/maps.
+// What is mapped where in this process, according to /proc/self/maps.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -11,14 +11,14 @@ struct Mapping {
   uint64_t offset_bytes = 0;  // in the file
   std::string_view path;      // or "[stack]", or empty
   bool is_executable = false;
-  bool is_shared = false;  // and of a file: what is stored there is the file's
+  bool is_shared = false;  // and of a file: stores go to the file
 };
 
-// Reads one line: "7f00-7f10 rw-s 00001000 fd:00 123   /path". The path that it finds is a part of the line. Returns whether it is such a line.
+// Reads one line: "7f00-7f10 rw-s 00001000 fd:00 123   /path". The path that it finds is a part of the line. Returns whether the line has that form.
 bool parse_mapping(std::string_view line, Mapping& mapping);
 
-// Calls visit(mapping, context) for each mapping, by address, until it returns false; the mapping's path is good during the call. A line longer than 4
-// KiB is left out. Cost: some 50 us.
+// Calls visit(mapping, context) for each mapping, by address, until it returns false; the mapping's path is valid during that call only. A line longer
+// than 4 KiB is left out. Cost: some 50 us.
 void read_mappings(bool (*visit)(const Mapping& mapping, void* context), void* context);
 // The same for a function object.
 template <class Visit>
@@ -34,14 +34,14 @@ struct FoundMapping {
   bool is_shared = false;
   char path[512] = {};
 };
-// The mapping that the address is in; begin == end: there is none, or the kernel does not tell.
+// The mapping that the address is in; begin == end: there is none, or the kernel does not tell. A path that is too long is cut off.
 FoundMapping find_mapping(uintptr_t address);
 // How many mappings a process may have (vm.max_map_count); the kernel's default, if it does not tell. Cost: some system calls.
 uint64_t most_mappings();
-// Is there something at all OS pages of [begin, end), accessible or not? Cost: a system call.
+// Are all OS pages of [begin, end) mapped, accessible or not? Cost: a system call.
 bool is_mapped(uintptr_t begin, uintptr_t end);
-// Where what can be read of [begin, end), which is part of a mapping, ends: of a file's behind the last page that has any of the file. REQUIRES:
-// `begin` is an OS page's. Cost: a system call; some more if that is not `end`.
+// How far [begin, end), a part of one mapping, can be read from `begin` on: in a mapping of a file up to the end of the last OS page that has any of the
+// file. REQUIRES: an OS page begins at `begin`. Cost: a system call; some more if the result is not `end`.
 uintptr_t readable_end(uintptr_t begin, uintptr_t end);
 
 }  // namespace sys

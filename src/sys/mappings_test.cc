@@ -51,7 +51,7 @@ TEST(Mappings, TheOneOfAnAddressIsFound) {
   EXPECT_TRUE(found.is_shared);
   const FoundMapping none = find_mapping(64);
   EXPECT_EQ(none.begin, none.end);
-  // All of them, in their order, this code among them.
+  // All mappings are visited in order, that of this code among them.
   uintptr_t last = 0;
   bool has_code = false;
   visit_mappings([&](const Mapping& mapping) {
@@ -62,7 +62,7 @@ TEST(Mappings, TheOneOfAnAddressIsFound) {
     return true;
   });
   EXPECT_TRUE(has_code);
-  // A mapping with a hole is not all there.
+  // A range with a hole is not mapped.
   const uintptr_t begin = reinterpret_cast<uintptr_t>(mapped);
   EXPECT_TRUE(is_mapped(begin + 64, begin + 2 * 4096));
   munmap(mapped + 4096, 4096);

@@ -53,13 +53,13 @@ std::expected<uint64_t, int> read_number(std::string_view directory, const char*
   return number_after({text, static_cast<size_t>(n)}, "");
 }
 
-// What a version of cgroups calls things.
+// The names that a version of cgroups has.
 struct GroupFiles {
   const char* controllers;
   const char* folder;
-  const char* limits[2];  // a group that goes beyond is short of memory; null: there is no second one
+  const char* limits[2];  // beyond them a group is slowed down or out of memory; null: no second one
   const char* usage;
-  const char* cached[2];  // in memory.stat: files' pages in memory, of the groups below too
+  const char* cached[2];  // in memory.stat: cached pages of files, also those of the groups below
 };
 constexpr GroupFiles kVersion1 = {.controllers = "memory",
                                   .folder = "/sys/fs/cgroup/memory",
@@ -72,7 +72,7 @@ constexpr GroupFiles kVersion2 = {.controllers = "",
                                   .usage = "memory.current",
                                   .cached = {"\ninactive_file ", "\nactive_file "}};
 
-// Files that were read or written count as a group's memory until the kernel wants it back, as for the machine in MemAvailable.
+// Cached pages of files count as a group's memory until the kernel reclaims them, but can be had, as MemAvailable says of the machine's.
 uint64_t cached_bytes(std::string_view directory, const GroupFiles& files) {
   base::Text<512> path;
   path << directory << "/memory.stat";
@@ -84,7 +84,7 @@ uint64_t cached_bytes(std::string_view directory, const GroupFiles& files) {
   return bytes;
 }
 
-// What the cgroup in `directory`, and those above it up to its first `top_size` characters, leave free.
+// What the cgroup in `directory`, and those above it, leave free; the topmost is named by the first `top_size` characters.
 uint64_t cgroup_free_bytes(std::string_view directory, size_t top_size, const GroupFiles& files) {
   uint64_t free_bytes = ~uint64_t{0};
   while (directory.size() >= top_size) {
@@ -204,7 +204,7 @@ base::Expected<char*> map_shared_high(int descriptor, uint64_t bytes) {
     rlimit limit = {};
     syscall(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit);
     const uint64_t stack_bytes = limit.rlim_cur < kMaxStackBytes ? limit.rlim_cur : kMaxStackBytes;
-    // AT_RANDOM's bytes lie at the stack's beginning.
+    // AT_RANDOM's bytes lie near the top of the stack.
     lowest = getauxval(AT_RANDOM) - stack_bytes - kApartBytes;
   }
   const uint64_t wish = (lowest - bytes) / kAlignment * kAlignment;
@@ -257,7 +257,7 @@ bool write_file_piece(int descriptor, uint64_t offset, const void* from, uint64_
 }
 
 long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address) {
-  // Both calls by one piece of assembly that has all it needs in registers.
+  // Both calls are in one piece of assembly, with all operands in registers.
   long result = SYS_pwrite64;
   register long length asm("r12") = static_cast<long>(bytes);
   register long file_offset asm("r10") = static_cast<long>(offset);

@@ -6,8 +6,8 @@
 namespace sys {
 
 // Finds a group in the text of /proc/self/cgroup, a line of which is "4:memory:/path": the group of these controllers, "memory" in version 1, "" in
-// version 2. `path` becomes a part of the text, empty for the root. Returns whether there is such a group. In a container there may be nothing at that
-// path: the root is the group then.
+// version 2. `path` becomes a part of the text, empty for the root. Returns whether there is such a group. In a container that path may not exist: the
+// group is what the container sees as the root then.
 inline bool find_group(std::string_view text, std::string_view controllers, std::string_view& path) {
   while (!text.empty()) {
     const size_t end = text.find('\n');

@@ -24,7 +24,7 @@ base::Expected<void> MemoryPressure::open(const char* root) {
   const long n = read_small_file(groups.c_str(), text);
   const std::string_view lines(text, n > 0 ? static_cast<size_t>(n) : 0);
   std::string_view path;
-  // In a container the group of that path is the root of what is to be seen.
+  // In a container the group may be visible as the root only.
   if (find_group(lines, "memory", path))
     for (const std::string_view group : {path, std::string_view{}})
       if (open_group(group, root)) return {};
@@ -74,7 +74,7 @@ bool MemoryPressure::open_stall(std::string_view path) {
   file << path;
   auto opened = own_new_descriptor(open_file(file, O_RDWR | O_NONBLOCK));
   if (!opened) return false;
-  // Windows of two seconds are for everybody, others for root.
+  // Windows of two seconds are allowed to everybody, others only to root.
   constexpr char kTrigger[] = "some 150000 2000000";
   if (failed(syscall(SYS_write, *opened, kTrigger, sizeof kTrigger))) {
     close_own_descriptor(*opened);

@@ -1,10 +1,10 @@
-// MemoryPressure: listens to the kernel, which says when memory is short in this process's memory group, or in the whole machine.
+// MemoryPressure: hears from the kernel when memory is short in this process's memory group, or in the whole machine.
 //
-//   version 1   memory.pressure_level of the group, level medium: the kernel has trouble to find pages that it can take
+//   version 1   memory.pressure_level of the group, level medium: the kernel has trouble finding pages that it can reclaim
 //   version 2   memory.pressure of the group (PSI): some task waited for memory for 150 ms of two seconds
-//   neither     /proc/pressure/memory, the same of the machine
+//   neither     /proc/pressure/memory, the same for the whole machine
 //
-// A child of fork closes and opens again: it inherits what its parent listens to.
+// A child of fork has to close and open again: it shares what it has inherited with its parent.
 // Thread contract: one thread at a time.
 #pragma once
 #include <string_view>
@@ -15,14 +15,14 @@ namespace sys {
 
 class MemoryPressure {
  public:
-  // `root`: what stands before /proc and /sys, "" but in tests. Errors: ENOENT, EACCES and others, where the kernel tells nobody, or not this process.
+  // `root`: a prefix of /proc and /sys, for tests. Errors: ENOENT, where the kernel reports to nobody, or not to this process.
   base::Expected<void> open(const char* root = "");
   void close();
   bool is_open() const { return descriptor_ >= 0; }
   // The path of what is listened to, for messages.
   const char* source() const { return source_; }
 
-  // Has the kernel reported some since the last call? Cost: a system call.
+  // Has the kernel reported pressure since the last call? Cost: a system call.
   bool take();
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using base::kOsPageBytes;
 
-// What the kernel says about reading a byte at `address`: true when it can be read.
+// Can a byte be read at `address`? The kernel is asked, whose own load does not fault.
 bool readable(const void* address) {
   int ends[2];
   if (pipe(ends) != 0) return false;
@@ -37,7 +37,7 @@ uint64_t free_address(uint64_t bytes) {
   return reinterpret_cast<uint64_t>(place);
 }
 
-// The system would take all of the process.
+// The system would unmap all of the process.
 TEST(Unmap, OfNullIsNothing) {
   unmap(nullptr, (uint64_t{1} << 47) - kOsPageBytes);
   EXPECT_FALSE(readable(nullptr));

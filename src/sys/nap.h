@@ -7,8 +7,8 @@
 
 namespace sys {
 
-// Sleeps for about so long; less, if a signal's handler runs. By the system call that locks take: a sandbox that a program puts on itself has to allow
-// that one anyway.
+// Sleeps for about that long; less, if a signal handler runs. It uses the system call that locks use, which a sandbox that a program puts itself into has
+// to allow anyway.
 inline void nap(uint64_t ns) {
   std::atomic<uint32_t> never{0};
   if (ns > 0) futex_wait(never, 0, ns);

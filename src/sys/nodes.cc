@@ -22,7 +22,7 @@ bool read_list(const char* file, std::span<uint64_t> bits) {
   return bytes > 0 && parse_number_list({text, static_cast<size_t>(bytes)}, bits);
 }
 
-// Those of the node that the calling thread may use.
+// The node's CPUs that the calling thread may use; false if there are none.
 bool own_cpus_of(uint32_t node, Cpus& cpus) {
   base::Text<64> file;
   file << "node" << node << "/cpulist";

@@ -34,7 +34,7 @@ TEST(Nodes, ThereIsOneWithThisThread) {
   EXPECT_LT(this_node(), kMaxNodes);
 }
 
-// What systems may refuse: then nothing has changed.
+// Systems may refuse this, and then nothing has changed.
 TEST(Nodes, MemoryAndThreadsGoThere) {
   const uint32_t node = memory_nodes().ids[0];
   constexpr uint64_t kBytes = 1 << 20;

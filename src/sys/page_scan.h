@@ -1,4 +1,4 @@
-// The page map's scan (PAGEMAP_SCAN, Linux 6.7), and the asynchronous write protection of userfaultfd, whose state it tells: declared here, since the
+// The page map's scan (PAGEMAP_SCAN, Linux 6.7), and the asynchronous write protection of userfaultfd, whose state it reports: declared here, since the
 // system's headers may have neither.
 #pragma once
 #include <linux/ioctl.h>
@@ -13,7 +13,7 @@ inline constexpr uint64_t kPageWritten = uint64_t{1} << 1;               // PAGE
 inline constexpr uint64_t kPagePresent = uint64_t{1} << 3;               // PAGE_IS_PRESENT
 inline constexpr uint64_t kScanRefusesUnprotectable = uint64_t{1} << 1;  // PM_SCAN_CHECK_WPASYNC
 
-// What is asked of userfaultfd: the kernel lifts the protection at the first store, and tells nobody; of shared memory and mappings of files, too.
+// What is asked of userfaultfd: that the kernel lifts the protection at the first store, and notifies nobody; for shared memory and mappings of files, too.
 inline constexpr uint64_t kUserModeOnly = 1;                          // UFFD_USER_MODE_ONLY
 inline constexpr uint64_t kLiftsByItself = uint64_t{1} << 15;         // UFFD_FEATURE_WP_ASYNC
 inline constexpr uint64_t kProtectsSharedMemory = uint64_t{1} << 12;  // UFFD_FEATURE_WP_HUGETLBFS_SHMEM

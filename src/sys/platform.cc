@@ -1,4 +1,4 @@
-// The calls of base/platform.h, as this system has them.
+// The calls of base/platform.h, for Linux.
 #include "base/platform.h"
 
 #include "sys/files.h"
@@ -9,7 +9,7 @@ namespace base {
 
 void platform_write_error(const char* text, size_t length_bytes) {
   while (length_bytes > 0) {
-    // A message is no reason to end the program, whoever has left.
+    // A message must not end the program, even if its reader has left.
     const long written = sys::write_quietly(sys::error_output(), text, length_bytes);
     if (written <= 0) return;
     text += written;

@@ -16,7 +16,7 @@ namespace {
 #define MADV_PAGEOUT 21
 #endif
 
-// Of newer kernels than the headers may be.
+// Of newer kernels than the system's headers may be.
 constexpr uint64_t kIsShared = 8;       // PROCMAP_QUERY_VMA_SHARED
 constexpr uint64_t kThisOrNext = 0x10;  // PROCMAP_QUERY_COVERING_OR_NEXT_VMA
 struct MapQuery {                       // struct procmap_query
@@ -46,8 +46,8 @@ PageScan scan_of(uint64_t begin, uint64_t end, PageRegion* regions, uint64_t cou
   return scan;
 }
 
-// Registered memory has no faults that bring more than they need. Asynchronous write protection, which nothing here asks
-// for, is the only kind that mappings of files can be registered for, and tells nobody anything.
+// In registered memory a fault brings in no more than it needs. Mappings of files can be registered for asynchronous write
+// protection only; nothing here protects any page, so nobody is ever notified.
 int open_faults() {
   const long fault = syscall(SYS_userfaultfd, O_CLOEXEC | kUserModeOnly);
   if (failed(fault)) return -1;

@@ -21,7 +21,7 @@ using base::kOsPageBytes;
 constexpr uint64_t kPages = 4096;
 constexpr uint64_t kBytes = kPages * kOsPageBytes;
 
-// A file without a name, mapped.
+// A mapped file that has no name any more.
 class ResidentFilesTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -57,7 +57,7 @@ StatisticsFile::StatisticsFile(std::string_view name) {
       file_ = syscall(SYS_openat, AT_FDCWD, beside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
       break;
     case Way::kAppend:
-      // A pipe that nobody reads is an error; for who reads it slowly put() waits.
+      // A pipe that nobody reads is an error; put() waits for a slow reader.
       file_ = syscall(SYS_openat, AT_FDCWD, path_.c_str(),
                       O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
       if (!failed(file_)) syscall(SYS_fcntl, file_, F_SETFL, O_APPEND);

@@ -1,9 +1,9 @@
-// StatisticsFile: the file in which a program that ends tells what it did.
+// StatisticsFile: the file to which a program writes its statistics when it ends.
 //
-// It is written beside its name, and renamed when it is whole, so that nobody reads half of it. What is no file is not replaced: a pipe or a terminal is
-// written to as it is, and so is what a link of /dev or /proc leads to; a disk or a socket is refused.
+// It is written under another name beside its own, and renamed when it is whole, so that nobody reads half of it. Only files are replaced: a pipe or a
+// terminal is written to as it is, and so is what a link in /dev or /proc leads to; a disk or a socket is refused.
 //
-// Thread contract: one thread's.
+// Thread contract: used by one thread.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -25,14 +25,14 @@ class StatisticsFile {
   std::string_view path() const { return path_.view(); }
   // Appends the text; after an error it does nothing.
   void put(const base::TextRef& text);
-  // Ends it: the file has all that was put, or is what it was before. Called once. Errors: the first that there was: ENAMETOOLONG; EINVAL, a disk; ENXIO, a
-  // socket, or a pipe that nobody reads; EPIPE, a pipe whose reader has left, of which no signal tells; ENOSPC, less was written than was put; others as
-  // the kernel says. The message is the reason, without the path.
+  // Ends it: the file now has all that was put, or after an error is what it was before. Called once. Errors: the first that occurred: ENAMETOOLONG;
+  // EINVAL, a disk; ENXIO, a socket, or a pipe that nobody reads; EPIPE, a pipe whose reader has left, which raises no signal; ENOSPC, less was written
+  // than was put; others as the kernel says. The message is the reason, without the path.
   base::Expected<void> finish();
 
  private:
-  base::Text<kMaxPathBytes + 2> path_;    // one byte more than it may have shows that it is too long
-  base::Text<kMaxPathBytes + 6> beside_;  // .new; empty: what is there is written to
+  base::Text<kMaxPathBytes + 2> path_;    // with room for one byte too many, which shows that it is too long
+  base::Text<kMaxPathBytes + 6> beside_;  // with .new; empty: path_ itself is written to
   long file_ = -1;
   long error_ = 0;  // 0 or -errno
 };

@@ -34,7 +34,7 @@ class StatisticsFileTest : public testing::Test {
     std::ifstream file(folder_ / name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // What one put() of the text ends with: 0, or an errno value.
+  // Writes a file by one put() of the text. Returns 0, or the error's errno value.
   static int write(const std::string& at, const char* text) {
     StatisticsFile file(at);
     base::Text<256> line;
@@ -99,7 +99,7 @@ TEST_F(StatisticsFileTest, APipeIsWrittenTo) {
   EXPECT_EQ(files(), 1u);
 }
 
-// A handler of the program's runs while the pipe is full.
+// A signal handler of the program runs while the pipe is full.
 TEST_F(StatisticsFileTest, AWriteThatIsInterruptedGoesOn) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
@@ -132,7 +132,7 @@ TEST_F(StatisticsFileTest, AWriteThatIsInterruptedGoesOn) {
   close(reader);
 }
 
-// Which is no end of the program.
+// This must not end the program.
 TEST_F(StatisticsFileTest, WhoReadsAPipeMayLeave) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
@@ -147,7 +147,7 @@ TEST_F(StatisticsFileTest, WhoReadsAPipeMayLeave) {
   EXPECT_EQ(finished.error().number, EPIPE);
 }
 
-// Who is root would have no /dev/null any more.
+// Else root would have no /dev/null any more.
 TEST_F(StatisticsFileTest, ADeviceIsNotReplaced) {
   std::filesystem::create_symlink("/dev/null", folder_ / "null");
   EXPECT_EQ(write(path("null"), "text"), 0);
@@ -170,7 +170,7 @@ TEST_F(StatisticsFileTest, ASocketIsNotReplaced) {
   close(listener);
 }
 
-// As /dev/stdout, when what the program prints goes to a file.
+// Like /dev/stdout, when what the program prints goes to a file.
 TEST_F(StatisticsFileTest, WhatAProgramPrintsStays) {
   const int printed = open(path("printed").c_str(), O_WRONLY | O_CREAT, 0600);
   ASSERT_GE(printed, 0);
@@ -187,7 +187,7 @@ TEST_F(StatisticsFileTest, ADiskIsRefused) {
   EXPECT_TRUE(std::filesystem::is_block_file(folder_ / "disk"));
 }
 
-// A file of a name that was cut would be another one.
+// A name that is cut off would be another file's.
 TEST_F(StatisticsFileTest, NameThatIsTooLongIsToldOf) {
   std::string name = path("");
   name.append(StatisticsFile::kMaxPathBytes - 1 - name.size(), '/');

@@ -6,11 +6,11 @@
 
 namespace sys {
 
-// Copies a line of 64 bytes past the cache; both places are aligned to it. Other threads may see the line later than what is stored after it, until
+// Copies a line of 64 bytes past the cache; both addresses are multiples of 64. Other threads may see what is stored after it earlier than the line, until
 // drain_streams() in this thread, or process_barrier() in any.
 inline void stream_line(void* to, const void* from) {
 #if __has_feature(thread_sanitizer)
-  __builtin_memcpy(to, from, 64);  // it does not see the others
+  __builtin_memcpy(to, from, 64);  // it does not see non-temporal stores
 #else
   const auto* const source = static_cast<const __m128i*>(from);
   auto* const target = static_cast<__m128i*>(to);
@@ -19,13 +19,13 @@ inline void stream_line(void* to, const void* from) {
 }
 inline void drain_streams() { _mm_sfence(); }
 
-// The CPU's clock, read after all loads before it. It is the same on all CPUs, where Linux keeps time by it. Cost: some 30 cycles.
+// The CPU's clock, read after all earlier loads. It is the same on all CPUs where Linux keeps time by it. Cost: some 30 cycles.
 inline uint64_t cycle_clock() {
   _mm_lfence();
   return __rdtsc();
 }
 
-// Loads that follow in the program come after all loads, and after a cycle_clock(), that precede.
+// Later loads are not executed before all earlier loads, and an earlier cycle_clock(), are done.
 inline void finish_loads() { _mm_lfence(); }
 
 }  // namespace sys

@@ -1,4 +1,4 @@
-// For tests: a system call that handlers of signals interrupt again and again.
+// For tests: a system call that signal handlers interrupt again and again.
 #pragma once
 #include <errno.h>
 #include <linux/filter.h>
@@ -26,8 +26,8 @@ inline void answer_allocation(int, siginfo_t*, void* interrupted) {
   registers[REG_RAX] = -EINTR;
 }
 
-// From now on allocating a part of a file ends with EINTR while the calling thread does not block SIGALRM, as it may on tmpfs, with a timer, before
-// Linux 6.10; else the file ends where that part does. After 1000 calls in vain the process ends with the status 100. False: this cannot be done.
+// From now on fallocate() fails with EINTR unless the calling thread blocks SIGALRM, as it may on tmpfs with a timer before Linux 6.10; if it does, the
+// file's end becomes that of the part to be allocated. After 1000 failures the process ends with the status 100. False: this cannot be set up.
 inline bool interrupt_allocations() {
   struct sigaction action = {};
   action.sa_sigaction = answer_allocation;

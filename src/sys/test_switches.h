@@ -1,4 +1,4 @@
-// For tests: has this thread slept? Who spins gives the CPU up only when it is taken away, however busy the machine is.
+// For tests: has this thread slept? A thread that spins never gives up the CPU by itself, however busy the machine is.
 #pragma once
 #include <sys/resource.h>
 

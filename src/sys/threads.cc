@@ -21,7 +21,7 @@ namespace {
 using CreateFunction = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 using JoinFunction = int (*)(pthread_t, void**);
 
-// Handed from start_thread to the new thread, on the starter's stack until `taken` is set.
+// What start_thread hands to the new thread; it lies on the starter's stack, and is valid until `taken` is set.
 struct Start {
   void (*entry)(void*);
   void* argument;
@@ -81,7 +81,7 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
   if (create == nullptr) return base::failure(ENOSYS, "cannot start a thread: pthread_create was not found");
 
   Start start = {.entry = entry, .argument = argument, .name = name};
-  // What the thread begins with, whatever the starter blocks, which may be the C library's too: that would wait for us for ever.
+  // The new thread's mask, whatever the starter blocks. If that is the C library's signals, too, setuid() would wait for the new thread for ever.
   const uint64_t before = set_signal_mask(~kLibrarySignals);
   pthread_t handle;
   started_count.fetch_add(1, std::memory_order_relaxed);

@@ -87,7 +87,7 @@ TEST(Cpus, AreThoseOfTheThread) {
   EXPECT_TRUE(stay_on(before));
 }
 
-// As the C library has them: it waits until all of its threads have taken setuid's.
+// As in threads of the program: setuid() waits until all threads have handled its signal.
 TEST(Threads, TakeTheCLibrarysSignalsWhateverTheirStarterBlocks) {
   constexpr uint64_t kLibrarys = uint64_t{3} << (32 - 1);
   const uint64_t all = ~uint64_t{0};

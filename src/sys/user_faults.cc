@@ -11,7 +11,7 @@
 namespace sys {
 namespace {
 
-// Of newer kernels than the headers may be.
+// Of newer kernels than the system's headers may be.
 constexpr uint64_t kFeatureMove = uint64_t{1} << 16;  // UFFD_FEATURE_MOVE
 struct Move {                                         // struct uffdio_move
   uint64_t to, from, bytes, mode;
@@ -30,7 +30,7 @@ base::Expected<void> refused(long result) {
   return base::failure(number, "the kernel offers no userfaultfd (", base::error_name(number), ")");
 }
 
-// What the kernel did of `bytes`, when it said `result` and `done`.
+// How many bytes were done, or -errno, if the kernel returned `result` and `done`.
 long outcome(long result, int64_t done) {
   if (!failed(result)) return static_cast<long>(done);
   return result == -EAGAIN && done > 0 ? static_cast<long>(done) : result;

@@ -1,8 +1,8 @@
 // UserFaults: memory of this process whose missing pages a thread of ours supplies (userfaultfd).
 //
-// A thread that touches a missing page of registered memory, or a system call that does so for it, waits in the kernel until the thread that reads the
-// events supplies the page. A page can be taken away again as a whole, in one step (move): it has exactly what all stores before have left, and whoever
-// touches its old address afterwards waits.
+// A thread that touches a missing page of registered memory, itself or by a system call, waits in the kernel until the thread that reads the events
+// supplies the page. A page can be taken away again as a whole, in one step (move): it holds all earlier stores, and later accesses to its old address
+// wait.
 //
 // Thread contract: one thread reads events; the rest from any thread.
 #pragma once
@@ -22,22 +22,22 @@ class UserFaults {
   void close();
   int descriptor() const { return descriptor_; }
 
-  // Missing pages of this memory wait from now on. REQUIRES: private anonymous memory. Errors: EINVAL, ENOMEM.
+  // From now on accesses to missing pages of this memory wait. REQUIRES: private anonymous memory. Errors: EINVAL, ENOMEM.
   base::Expected<void> add(uint64_t address, uint64_t bytes);
 
   // Waits until a thread waits for a page; returns how many addresses of such OS pages were put into `to`. A page that several threads wait for may be
-  // told of more than once, also after it was supplied. 0: the call was interrupted.
+  // reported more than once, even after it was supplied. 0: the call was interrupted.
   size_t wait(std::span<uint64_t> to);
 
-  // copy and move return how many bytes, from the beginning, they have done, or -errno if none: -EEXIST (a page is there already), -ENOENT (there is
+  // copy and move return how many bytes they have done, from the beginning, or -errno if none: -EEXIST (a page is there already), -ENOENT (there is
   // nothing to move; or the memory is not registered), -EBUSY (the page is shared with a child of fork, or the kernel is transferring to or from it),
   // -EINVAL (the memory may not be written), -ENOMEM.
 
-  // Copies the OS pages at `from`, which must be there, to `to`, where none are, and lets the threads go on that wait for them.
+  // Copies the OS pages at `from`, which must be there, to `to`, where none are, and wakes the threads that wait for them.
   long copy(uint64_t to, const void* from, uint64_t bytes);
-  // Takes the OS pages at `from` away and puts them at `to`, where none are; both are registered.
+  // Takes the OS pages at `from` away, puts them at `to`, where none are, and wakes the threads that wait there. REQUIRES: both are registered.
   long move(uint64_t to, uint64_t from, uint64_t bytes);
-  // Lets the threads go on that wait for pages which are there.
+  // Wakes the threads that wait for pages of this memory, which are there by now.
   void wake(uint64_t address, uint64_t bytes);
 
  private:

@@ -91,7 +91,7 @@ TEST_F(UserFaultsTest, WhatCannotBeDoneIsSaid) {
   EXPECT_EQ(faults_.move(side_, memory_, kPage), -EINVAL);
 }
 
-// As much as was done before the page that could not be.
+// Up to the first page that could not be moved.
 TEST_F(UserFaultsTest, PartOfAMoveIsCounted) {
   ASSERT_EQ(faults_.copy(memory_, filled_, 2 * kPage), static_cast<long>(2 * kPage));
   EXPECT_EQ(faults_.move(side_, memory_, 4 * kPage), static_cast<long>(2 * kPage));

@@ -54,7 +54,7 @@ base::Expected<void> WriteWatch::add(const void* memory, uint64_t bytes) {
   range.mode = UFFDIO_REGISTER_MODE_WP;
   if (long result = syscall(SYS_ioctl, fault_descriptor_, UFFDIO_REGISTER, &range); failed(result))
     return refused("a range", result);
-  // Kernels that protect but cannot be asked.
+  // Some kernels protect memory but cannot be asked about it.
   PageScan scan = {};
   scan.flags = kScanRefusesUnprotectable;
   scan.begin = address(memory);

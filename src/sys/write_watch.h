@@ -1,10 +1,10 @@
-// WriteWatch: which OS pages of shared memory were not stored to, as the MMU knows.
+// WriteWatch: which OS pages of shared memory have not been stored to, according to the MMU.
 //
-// Pages are write-protected in one mapping. When somebody stores by that mapping (the program, or the kernel for it), the kernel takes the protection from
-// the page without asking us; and it can be asked which pages still have the protection. Stores by another mapping of the same memory leave no trace.
+// Pages are write-protected in one mapping. At the first store through that mapping (by the program, or by the kernel for it) the kernel lifts the page's
+// protection without asking us; and it can be asked which pages are still protected. Stores through another mapping of the same memory leave no trace.
 // This takes Linux 6.7: userfaultfd with asynchronous write protection, and the page map's scan.
 //
-// A page counts as untouched only if it is in memory, and protected, at the time of the question: not if the kernel has swapped it out, moved it or never
+// A page counts as untouched only if it is in memory, and protected, when the kernel is asked: not if the kernel has swapped it out, moved it or never
 // mapped it. Zeros that take the place of memory that was given back may count as untouched, since nobody has stored to them.
 //
 // Thread contract: open before any other thread calls; the rest from any thread.
@@ -25,10 +25,10 @@ class WriteWatch {
   void close();
   bool is_open() const { return fault_descriptor_ >= 0; }
 
-  // Memory that may be protected. REQUIRES: open; a shared mapping of a memory file. Errors: as open.
+  // From now on this memory may be protected. REQUIRES: open; a shared mapping of a memory file. Errors: as open.
   base::Expected<void> add(const void* memory, uint64_t bytes);
 
-  // Stores to these OS pages leave a trace from now on. False: the kernel refused, nothing can be said of them.
+  // From now on stores to these OS pages leave a trace. False: the kernel refused, and nothing is known of the pages.
   // Cost: about 2 us, and an interrupt for every other processor that runs the process; the first store to
   // each page afterwards costs a fault, 0.8 us.
   bool protect(const void* memory, uint64_t bytes);

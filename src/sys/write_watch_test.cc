@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kOs = base::kOsPageBytes;
 constexpr uint64_t kPages = WriteWatch::kMaxPages;
 
-// Asked by calls of the test's own: an open() of ours that fails must not look like a kernel that knows nothing of writes.
+// By system calls of the test's own: an open() that fails by mistake must not look like a kernel that does not know writes.
 bool kernel_knows_writes() {
   constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12, kAsynchronous = uint64_t{1} << 15;
   const auto faults = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
@@ -118,7 +118,7 @@ TEST_F(WriteWatchTest, StoresOfOtherThreadsAreSeen) {
   EXPECT_EQ(untouched(0, 64), expected);
 }
 
-// More regions than one call returns.
+// There are more regions than one system call returns.
 TEST_F(WriteWatchTest, EveryPageOfALongRangeIsToldApart) {
   ASSERT_TRUE(watch.protect(memory, kPages * kOs));
   std::string expected(kPages, 'u');

@@ -102,7 +102,7 @@ MUTATIONS = [
     product("shared objects in a reservation are spilled ones", "^e2e_mmap_shared_objects$",
             ("src/spill/intercept/intercept.h", "protection_at(reinterpret_cast<uint64_t>(pointer)) == Protection::kKernel", "false && pointer != nullptr")),
     product("the probe of io_uring opens a ring", "^e2e_no_signal$",
-            ("src/sys/io_ring.cc", "  if (result == -EINVAL) return {};  // of the count: all else has been looked at\n",
+            ("src/sys/io_ring.cc", "  if (result == -EINVAL) return {};  // refused for its count, after all other checks\n",
              "  IoRing ring;\n  if (auto opened = ring.open(1); opened) {\n    ring.close();\n    return {};\n  }\n")),
     product("a program maps where new threads have their slots", "^e2e_own_addresses$",
             ("src/spill/runtime.cc", "  require(sys::reserve_at(kUnregisteredSlots, base::kOsPageBytes, sys::Access::kNone,\n"
