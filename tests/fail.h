@@ -1,11 +1,11 @@
-// For programs that a script starts, and may kill: how one ends that has found something wrong.
+// For programs that a script starts and may kill: how they end if they find something wrong.
 #pragma once
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
 
-// A line on standard error, and status 3.
+// Prints a line on standard error and ends the process with status 3.
 [[noreturn, gnu::format(printf, 1, 2)]] inline void fail(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -1,6 +1,6 @@
-"""What scripts share whose processes are killed, again and again: how often, by which chance, where, and whether enough was done meanwhile.
+"""Shared by scripts that kill processes again and again: how many kills, the seed, the folder, and whether enough was done meanwhile.
 
-SPILLWAY_TEST_KILLS=200 for as many kills; SPILLWAY_TEST_SEED=n for what a run with that seed did.
+SPILLWAY_TEST_KILLS=200 for that many kills; SPILLWAY_TEST_SEED=n to repeat the choices of a run with that seed.
 """
 import contextlib
 import fcntl
@@ -12,12 +12,12 @@ import tempfile
 
 from support import Failure
 
-FEW = 8  # of fewer kills nothing is expected
+FEW = 8  # with fewer kills, no amount of work is expected
 
 
 def wait_for_release(*paths):
-    """Returns when nobody has a lock of these files any more. What a process that was killed had under way, the kernel may end after the process, on a busy disk
-    more than a second later: longer than the next one would wait."""
+    """Returns when nobody has a lock on these files any more. The kernel may complete the I/O of a killed process after its end, on a busy disk more
+    than a second later, which is longer than the next process would wait."""
     for path in paths:
         if path.exists():
             with open(path, "rb") as file:
@@ -35,7 +35,7 @@ class Kills:
 
     @contextlib.contextmanager
     def folder(self, name):
-        """A folder that is gone afterwards. If what is done there fails, the seed is told."""
+        """A folder that is gone afterwards. If what is done there fails, the seed is printed."""
         with tempfile.TemporaryDirectory(prefix=name, dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
             try:
                 yield pathlib.Path(folder)
@@ -44,13 +44,13 @@ class Kills:
                 raise
 
     def goes_on(self, killed, **done):
-        """After so many kills, is there another one? Less is done before each where the machine is busy: then there are more of them, ten times as many at most."""
+        """Is there to be another kill after `killed` of them? On a busy machine less is done before each: then there are more, at most ten times as many."""
         if killed < self.count:
             return True
         return FEW <= self.count and killed < 10 * self.count and any(count < least for count, least in done.values())
 
     def expect(self, **done):
-        """done: what was done, as (how much, how much at least)."""
+        """Fails if too little was done. `done` has, for each thing, (how much was done, how much has to be)."""
         for what, (count, least) in done.items():
             if self.count >= FEW and count < least:
                 raise Failure(f"{what}: {count}, and not {least}: too little was done for the test to find anything")

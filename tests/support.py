@@ -1,6 +1,6 @@
-"""What the test scripts share: what a program under test sees and where it works, and how a script ends.
+"""Shared by the test scripts: the environment and the folders of programs under test, and how a script ends.
 
-Scripts lie in folders below; tests/cli/cli_test.py imports it as
+Scripts lie in folders below this one; tests/cli/cli_test.py imports it by
 
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
     from support import CLEAN  # noqa: E402
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-# The environment without what this process itself is told of spilling, and without the options of a make that runs the tests.
+# The environment without the options of Spillway that this process was given, and without the options of a make that runs the tests.
 CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith("SPILLWAY_") and name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 HANG_SECONDS = 240  # what a program that ends in seconds may take on a slow machine before it counts as hung
@@ -29,7 +29,7 @@ SKIPPED = 77  # an exit status; ctest counts it by itself
 
 
 def one_line(by):
-    """What a program says of wrong input, all of it: a line that begins so."""
+    """A pattern of all that a program prints about wrong input: one line that begins with `by`."""
     return rf"\A{by}[^\n]{{10,300}}\n\Z"
 
 
@@ -45,7 +45,7 @@ class Failure(Exception):
 
 
 def status_of(name, test, *arguments):
-    """The exit status of a script that does test(*arguments); what went wrong is printed."""
+    """Runs test(*arguments) and returns the exit status of the script; prints what went wrong."""
     try:
         test(*arguments)
     except Skipped as reason:
@@ -63,18 +63,18 @@ def environment(**settings):
 
 
 def shell_line(variables, command):
-    """A line that runs the command with these variables once more."""
+    """A line for a shell that runs the command with these variables."""
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(command)])
 
 
 def sanitizer_of(program):
-    """What it was built with: "address", "thread" or None. With one a process has terabytes of addresses, and takes several times the memory and time."""
+    """Which one it was built with: "address", "thread" or None. With one, a process has terabytes of addresses, and takes several times the memory and time."""
     content = pathlib.Path(program).read_bytes()
     return next((name for name, symbol in (("address", b"__asan_init"), ("thread", b"__tsan_init")) if symbol in content), None)
 
 
 def take_paths(count):
-    """The first arguments of the script; what is left is unittest's."""
+    """Takes the first arguments of the script; the rest are for unittest."""
     return [pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(count)]
 
 
@@ -86,20 +86,20 @@ def fresh(folder):
 
 
 def temporary_folder(test, inside=None):
-    """A folder that is gone when the test has ended."""
+    """A folder that is removed when the test has ended."""
     folder = tempfile.TemporaryDirectory(dir=inside)
     test.addCleanup(folder.cleanup)
     return pathlib.Path(folder.name)
 
 
 def run_in(folder, *command, **settings):
-    """A command that has ended there; settings as for environment()."""
+    """Runs a command there until it ends; settings as for environment()."""
     return subprocess.run([str(word) for word in command], env=environment(**settings), cwd=folder, capture_output=True,
                           text=True, timeout=300)
 
 
 def built_in(folder, *command):
-    """What a compiler made there without a word: the file after -o."""
+    """Runs a compiler there, which must print nothing, and returns what it made: the file after -o."""
     ended = run_in(folder, *command)
     if ended.returncode != 0 or ended.stderr:
         raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
@@ -126,7 +126,7 @@ def shown_on_a_terminal(run):
 
 
 def assert_refused(test, ended, *says, by="spillway: "):
-    """A program has ended with status 2, nothing on standard output, and one line on standard error, which begins so and says all these."""
+    """A program has ended with status 2, nothing on standard output, and one line on standard error, which begins with `by` and has all of `says`."""
     test.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
     test.assertRegex(ended.stderr, one_line(by), ended)
     for words in says:
@@ -134,7 +134,7 @@ def assert_refused(test, ended, *says, by="spillway: "):
 
 
 def log_event(test, line):
-    """The object that a line is which was written with --log-format json."""
+    """The object in a line that was written with --log-format json, after checking what all of them have."""
     event = json.loads(line)
     test.assertEqual((list(event)[:3], list(event)[-1]), (["time", "level", "event"], "message"), line)
     moment = datetime.datetime.strptime(event["time"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=datetime.timezone.utc)
@@ -151,7 +151,7 @@ def become_nobody():
 
 
 def filtering(*steps):
-    """For preexec_fn: these steps of classic BPF decide about each system call of the program: (code, steps to skip where it is so, and where not, number)."""
+    """For preexec_fn: these steps of classic BPF decide about each system call of the program. Each is (code, steps to skip if true, steps to skip if false, number)."""
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     library = ctypes.CDLL(None, use_errno=True)
 
@@ -165,8 +165,8 @@ def filtering(*steps):
 
 
 def copied_for_everybody(test, bin_folder):
-    """`spillway` and the library that it preloads, as they lie beside each other, in a folder that every user may enter until
-    the test ends: the build folder may be closed to them."""
+    """Copies `spillway` and the library that it preloads, in their places relative to each other, to a folder that every user may
+    enter, since the build folder may be closed to them. The folder is removed when the test has ended."""
     root = temporary_folder(test)
     root.chmod(0o755)
     for path in (bin_folder / "spillway", bin_folder.parent / "lib" / "libspillway-preload.so"):

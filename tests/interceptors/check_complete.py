@@ -3,11 +3,11 @@
 
   check_complete.py CLANG INTERCEPTORS LEFT
 
-The headers of the C library's development package say what there is, the library what of it is exported. LEFT says what is
-not intercepted, by reason, in sections "[reason]" of names. A function that is in neither list fails: does it make a
-system call on memory that it is given? Then it needs an interceptor (CONTRIBUTING.md), else a place in LEFT. So does a
-name in LEFT that is intercepted or that no header declares. Exit status 77 where the C library is another one than
-the lists were made for.
+The functions are those that the headers of the C library's development package declare and the library exports. LEFT
+has those that are not intercepted, by reason, in sections "[reason]" of names. A function in neither list is an error:
+if it makes a system call on memory that it is given, it needs an interceptor (CONTRIBUTING.md), otherwise a place in
+LEFT. So is a name in LEFT that is intercepted, or that no header declares. Exit status 77 if this is another C library
+than the one that the lists were made for.
 """
 import json
 import pathlib
@@ -16,9 +16,9 @@ import subprocess
 import sys
 
 VERSION = "2.36"
-# Headers that cannot be read with all others.
+# Headers that cannot be included together with all others.
 LEFT_OUT = {"regexp.h", "sys/elf.h", "sys/vm86.h"}
-# Pointers to these are the C library's own objects, which lie in its own memory.
+# Pointers to these lead to the C library's own objects, in its own memory.
 OWN_OBJECTS = re.compile(r"\b(FILE|__FILE|DIR|FTS|FTS64|struct __locale_struct)\b")
 POINTER = re.compile(r"\*|\[|va_list")
 

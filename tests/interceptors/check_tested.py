@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Every interceptor is called by a test: beside its file, or in a program of tests/e2e or tests/globals.  check_tested.py SOURCE
 
-What counts is its name as a word of the test. LED_TO has those that headers lead to from another name.
+It counts as called if its name is a word of the test. LED_TO has those that headers call for another name.
 """
 import pathlib
 import re
 import sys
 
-# Names as they begin, or whole; and the word of a test from which a header leads there.
+# Whole names, or how names begin, and the word of a test for which a header calls them.
 LED_TO = {
     "_Zn": "new",  # operators of C++
     "_Zd": "delete",
-    "__isoc99_": None,  # the name behind
+    "__isoc99_": None,  # the rest of the name
     "_setjmp": "setjmp",
     "__sigsetjmp": "sigsetjmp",
     "__longjmp_chk": "longjmp",  # where sources are fortified
@@ -20,12 +20,12 @@ LED_TO = {
     "__pthread_register_cancel": "pthread_cleanup_push",
     "__pthread_unregister_cancel": "pthread_cleanup_pop",
 }
-# aio.c asks for offsets of 64 bits, which these names have.
+# aio.c is compiled with 64-bit offsets, so what it calls has these names.
 OF_64_BITS = re.compile(r"((?:aio|lio)_\w+)64")
 
 
 def word_for(name):
-    """What a test says that calls the interceptor of this name."""
+    """The word of a test that calls the interceptor of this name."""
     for begin, word in LED_TO.items():
         if name.startswith(begin):
             return word or name.removeprefix(begin)

@@ -1,5 +1,5 @@
-// The same of domains of files, which the kernel writes, and of those whose caches are saved when power fails, alone and beside others: what is durable when a fence returns
-// is what the kernel was asked to write by then.
+// What semantics_test.cc tests, for domains of files, which the kernel writes, and domains whose caches are saved when power fails, alone and beside others. Durable when a
+// fence returns is what the kernel was asked to write by then.
 #include <gtest/gtest.h>
 
 #include "programs.h"
@@ -58,7 +58,7 @@ TEST_P(FileDomainsTest, AllShortProgramsOfTwoThreads) {
   check_all(machine, 3 + (is_long || options().shares_syncs), {.lines = 2, .threads = 2, .are_alike = false});
 }
 
-// The kernel takes its time: who comes while it writes is not told that it has.
+// The kernel takes its time: a thread that comes while it writes must not be told that it has written.
 TEST_P(FileDomainsTest, RandomProgramsOfTwoThreadsAtOnce) {
   for (uint64_t seed = 1; seed <= (is_long ? 50 : 5); ++seed) {
     MachineOptions slow = options();
@@ -69,7 +69,7 @@ TEST_P(FileDomainsTest, RandomProgramsOfTwoThreadsAtOnce) {
   }
 }
 
-// Of what is noted a part, or all, is in no domain any more when it is to be written.
+// Some or all of what is noted is in no domain any more when it is to be written.
 TEST_P(FileDomainsTest, WhatIsFlushedIsDurableWhenAnotherThreadRemovesDomains) {
   Machine machine(options());
   for (uint32_t how = 0; how < 4; ++how)
@@ -85,7 +85,7 @@ TEST_P(FileDomainsTest, WhatIsFlushedIsDurableWhenAnotherThreadRemovesDomains) {
     }
 }
 
-// Of more domains than a thread keeps ranges of, or more ranges than it keeps of one.
+// With more domains than a thread keeps ranges for, or more ranges than it keeps for one.
 class ManyDomainsTest : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(FileDomainsTest, ManyDomainsTest, testing::ValuesIn(persist::kWays),
                          [](const auto& way) { return persist::name_of(way.param); });

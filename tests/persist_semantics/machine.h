@@ -1,12 +1,12 @@
-// A program of stores, flushes and fences, run by the persistence runtime on a device that keeps a log: in one order, what the program asked for and what reached the
-// device. why_not() puts both to the checker's model of the CPU.
+// A program of stores, flushes and fences, run by the persistence runtime on a device that keeps a log, in one order, of what the program asked for and what reached the
+// device. why_not() judges both by the checker's model of the CPU.
 //
 //   program    store  flush  store  fence                    as the CPU would do it without the runtime
-//   device     store         store         flush fence       what is written back in fact, by whom it may be
+//   device     store         store         flush fence       what is really written back, by whatever thread
 //
-// A flush of the program counts from its begin, a fence at its return, and clflush, which the CPU orders by itself, covers what was stored when it began and is done when it returns.
+// A flush of the program counts when it begins, a fence when it returns; clflush, which the CPU orders by itself, covers what was stored when it began and is done when it returns.
 //
-// The device's side of the log has the other domains, too: where the kernel is asked to write (trapped_syncs.h), it flushes the lines there when the call begins, and fences
+// The device's side of the log has the other domains, too: where the kernel is asked to write (trapped_syncs.h), it flushes the lines when the call begins, and fences
 // when it returns; where caches are saved when power fails, each store is durable at once.
 #pragma once
 #include <sys/mman.h>
@@ -40,8 +40,9 @@ struct Step {
   enum Act : uint8_t { kStore, kFlush, kFlushTwo, kFlushOrdered, kFence, kWay, kRemove, kLeave };
   Act act;
   uint8_t thread = 0;
-  // kFlushTwo: the first, at the end of a page, of two. kWay: which of persist::kWays.
-  // kRemove, after which all lines are mapped again: of bits, 0: the other thread fences in between; 1: of a domain a part is left until then; the rest: which pair of lines that lies in.
+  // kFlushTwo: the first of two lines, at the end of a page. kWay: which of persist::kWays.
+  // kRemove, after which all domains are added again: bit 0: the other thread fences in between; bit 1: domains are cut within a pair of lines, and the rest is left until
+  // then; the other bits: within which pair.
   uint32_t line = 0;
 };
 
@@ -63,24 +64,24 @@ struct Noted {
   uint8_t units = 0;  // kStore: which of the line's units of 8 bytes
 };
 
-// Who calls the device: a thread of the program, from 1 on, or a flusher. Of program threads that take turns in one of the test's, whose turn it is.
+// Who calls the device: a thread of the program, from 1 on, or a flusher. If threads of the program take turns in one thread of the test, the one whose turn it is.
 inline std::atomic<uint32_t> next_flusher{1000};
 inline thread_local uint32_t caller = 0;
 
-// So many lines that are a domain, behind those of the parts before.
+// Lines that are a domain, after the lines of the parts before.
 struct Part {
   DomainKind kind = DomainKind::kDevice;  // or kFile, or kFlushOnFail
   uint32_t line_count = 1;
-  int descriptor = -1;  // of kFile; none of the process's
+  int descriptor = -1;  // of kFile; one that the process does not have
 };
 
 struct MachineOptions {
   Way way = Way::kEpoch;
   std::vector<Part> parts;
-  // Lines lie in pairs, at both sides of the edge between two pages, with two pages behind them; otherwise all in a row.
+  // Lines lie in pairs, on both sides of the edge between two pages, with two pages between pairs; otherwise all in a row.
   bool is_paged = true;
   bool shares_syncs = false;
-  bool is_kernel_slow = false;  // so that others come while it writes
+  bool is_kernel_slow = false;  // so that other threads come while it writes
 };
 
 class LogDevice final : public persist::LineDevice, public Syncs {
@@ -160,9 +161,9 @@ class LogDevice final : public persist::LineDevice, public Syncs {
   }
 
  private:
-  // Added to who calls: the kernel in the middle of its call; what saves the caches that it has stored to.
+  // Added to the caller's number: for the kernel within its call; for what saves the caches that it stored to.
   static constexpr uint32_t kKernelsBegin = 1'000'000, kSaversBegin = 2'000'000;
-  // Room for what is noted until it is taken: the kernel's side notes in a handler of a signal, which takes no memory.
+  // Room for what is noted until it is taken: what the kernel does is noted in a signal handler, which must not allocate.
   static constexpr size_t kMaxLog = 1 << 16;
 
   static uint32_t who() {
@@ -173,7 +174,7 @@ class LogDevice final : public persist::LineDevice, public Syncs {
     if (!is_paged_) return line * base::kLineBytes;
     return (line / 2 * 4 + 1) * base::kOsPageBytes + line % 2 * base::kLineBytes - base::kLineBytes;
   }
-  // Of lines of this kind alone. Returns how many there are.
+  // Notes only lines of this kind. Returns how many there are.
   size_t note_flushes(uintptr_t begin, uintptr_t end, uint32_t by, DomainKind kind) {
     size_t count = 0;
     for (uint32_t line = line_from(begin); line < kinds_.size() && address(line) < end; ++line) {
@@ -183,7 +184,7 @@ class LogDevice final : public persist::LineDevice, public Syncs {
     }
     return count;
   }
-  // The first that lies there or behind it.
+  // The first line at that address or behind it.
   uint32_t line_from(uintptr_t begin) const {
     const uintptr_t distance_of_begin = begin - begin_;
     auto line = static_cast<uint32_t>(is_paged_ ? distance_of_begin / (4 * base::kOsPageBytes) * 2
@@ -210,7 +211,7 @@ class Machine {
  public:
   static constexpr uint32_t kThreads = 2;
 
-  // Of a device alone.
+  // With one domain, of a device.
   Machine(Way way, uint32_t lines)
       : Machine(MachineOptions{.way = way, .parts = {{.line_count = lines}}, .is_paged = false}) {}
   explicit Machine(const MachineOptions& options) : device_(options) {
@@ -233,7 +234,7 @@ class Machine {
 
   LogDevice& device() { return device_; }
 
-  // A store of one unit, or of two. Units take turns, so that what is torn shows.
+  // A store of one unit, or of two. Units take turns, so that torn contents show.
   void store(uint32_t who, uint32_t line, uint64_t number) {
     const auto units = static_cast<uint8_t>(number % 3 == 0 ? 3u << number % 7 : 1u << number % 8);
     device_.note_store({Noted::kBoth, RecordKind::kStore, who, line, units});
@@ -299,7 +300,7 @@ class Machine {
   std::atomic<uint64_t> stores_{0};
 };
 
-// One side of a log, as the checker reads it: of one file, all zeros at first.
+// One side of a log in the checker's form: one file, all zeros at first.
 inline persist_check::History history_of(const std::vector<Noted>& log, Noted::Side side, size_t lines) {
   persist_check::History history;
   history.files.push_back(
@@ -339,13 +340,13 @@ inline std::set<Units> contents_of(const Medium& medium, LineId id) {
   return contents;
 }
 
-// Whether at each point of the log the device can hold, after a crash, only what the program's own instructions would have allowed, and at each return of a fence holds all
-// that its thread had flushed. Lines are independent of each other: the images are a subset if the contents of each line are. "": it is so.
+// Checks that at each point of the log the device can hold, after a crash, only what the program's own instructions would have allowed, and holds, at each return of a fence,
+// all that its thread had flushed. Lines are independent of each other: the images are a subset if the contents of each line are. Returns what is wrong, or "".
 inline std::string why_not(const std::vector<Noted>& log, size_t lines, size_t look_each = 1) {
   const auto by_program = history_of(log, Noted::kProgram, lines),
              by_device = history_of(log, Noted::kDevice, lines);
   Medium program(by_program), device(by_device);
-  std::map<uint32_t, std::map<uint32_t, uint64_t>> flushed;  // by thread and line: so many stores there
+  std::map<uint32_t, std::map<uint32_t, uint64_t>> flushed;  // by thread and line: how many stores to it
   for (size_t i = 0; i < log.size(); ++i) {
     const Noted& noted = log[i];
     const std::string where = " after " + std::to_string(i + 1) + " events";
@@ -363,7 +364,7 @@ inline std::string why_not(const std::vector<Noted>& log, size_t lines, size_t l
         own.clear();
       }
     }
-    // What the device alone does leaves fewer contents.
+    // What only the device does leaves fewer contents.
     if (noted.side == Noted::kDevice || (i % look_each != 0 && noted.kind != RecordKind::kFence)) continue;
     for (const LineId id : device.open_lines()) {
       const std::set<Units> allowed = contents_of(program, id), possible = contents_of(device, id);

@@ -1,4 +1,4 @@
-// Programs for a Machine: all that are short, and random ones.
+// Programs for a Machine: all short ones, and random ones.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace persist_semantics {
 // The slow tier: longer programs, and more of them.
 inline const bool is_long = getenv("SPILLWAY_TEST_LONG") != nullptr;
 
-// What programs are made of. Of lines that are alike it does not matter which is which; those that are not are two, at a page's edge, and flushed together, too.
+// What programs are made of. If lines are alike, it does not matter which is which; otherwise there are two, at a page's edge, which are also flushed together.
 struct Space {
   uint32_t lines, threads;
   bool are_alike = true;
@@ -24,7 +24,7 @@ struct Space {
 
 using Programs = std::function<void(const std::vector<Step>&)>;
 
-// Every program of `length` steps of these threads on at most these lines; of those that differ by names of threads, or of lines that are alike, only one.
+// Every program of `length` steps of at most these threads on at most these lines; only one of those that differ just by the numbers of threads, or of lines that are alike.
 inline void for_each_program(size_t length, const Space& space, const Programs& take) {
   std::vector<Step::Act> acts = {Step::kStore, Step::kFlush, Step::kFlushOrdered, Step::kFence};
   if (!space.are_alike) acts.push_back(Step::kFlushTwo);
@@ -45,7 +45,7 @@ inline void for_each_program(size_t length, const Space& space, const Programs& 
   extend(space.are_alike ? 0 : space.lines, 0);
 }
 
-// Runs all of them on one machine, which so remembers what the programs before did.
+// Runs all of them on one machine, so that each finds the state that the programs before it left.
 inline void check_all(Machine& machine, size_t length, const Space& space) {
   size_t count = 0;
   for_each_program(length, space, [&](const std::vector<Step>& steps) {
@@ -60,7 +60,7 @@ inline void check_all(Machine& machine, size_t length, const Space& space) {
   EXPECT_GT(count, 1000u);
 }
 
-// Of 64 that are drawn, how many are a fence, and how many a flush of two lines.
+// How many of 64 random steps are fences, and how many are flushes of two lines.
 struct Shares {
   uint64_t fences = 4, two = 0;
 };
@@ -79,7 +79,7 @@ inline Step random_step(std::mt19937_64& random, uint32_t lines, uint32_t thread
   return {Step::kFlush, thread, line};
 }
 
-// Each thread runs 300 random steps, beside the other one.
+// Each thread runs 300 random steps, at the same time as the other one.
 inline void run_at_once(Machine& machine, uint64_t seed, uint32_t lines, const Shares& shares = {}) {
   std::vector<std::thread> threads;
   for (uint8_t t = 0; t < Machine::kThreads; ++t)

@@ -1,5 +1,5 @@
-// With the persistence runtime a crash leaves nothing that it could not leave without it, whatever a program stores, flushes and fences, in all ways, and while ways change
-// (machine.h). All programs that are short, and random ones that are long.
+// With the persistence runtime, a crash leaves nothing that it could not leave without it, whatever a program stores, flushes and fences, in each Way and while ways change
+// (machine.h). All short programs, and random long ones.
 #include <gtest/gtest.h>
 
 #include "programs.h"
@@ -13,7 +13,7 @@ class SemanticsTest : public testing::TestWithParam<Way> {
     Machine machine(GetParam(), lines);
     persist_semantics::check_all(machine, length, {.lines = lines, .threads = threads});
   }
-  // Those that need other threads to do something take longer.
+  // Ways in which other threads do the work take longer.
   bool is_quick() const { return GetParam() == Way::kInline || GetParam() == Way::kEpoch; }
 };
 INSTANTIATE_TEST_SUITE_P(Ways, SemanticsTest, testing::ValuesIn(persist::kWays),
@@ -26,7 +26,7 @@ TEST_P(SemanticsTest, AllShortProgramsOfOneThread) {
 
 TEST_P(SemanticsTest, AllShortProgramsOfTwoThreads) { check_all(4 + is_long, 2, 2); }
 
-// Of few lines, and of more than the runtime can put off or keep apart; ways change in the middle.
+// On few lines, and on more than the runtime can put off or keep apart; ways change in the middle.
 TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsThatTakeTurns) {
   for (uint64_t seed = 1; seed <= (is_long ? 400 : 40); ++seed) {
     std::mt19937_64 random(seed);
@@ -34,7 +34,7 @@ TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsThatTakeTurns) {
     const size_t length = lines > 100 ? 4000 : 200;
     Machine machine(GetParam(), lines);
     std::vector<Step> steps;
-    // Fences that are far from each other, so that there is no room for what is put off.
+    // With many lines, fences are far from each other, so that there is no room for what is put off.
     for (size_t i = 0; i < length; ++i) {
       Step step = random_step(random, lines, Machine::kThreads);
       if (lines > 100 && step.act == Step::kFence && random() % 8 != 0) step.act = Step::kFlush;
@@ -56,7 +56,7 @@ TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsAtOnce) {
   }
 }
 
-// A flusher that claims a line later finds it in no domain.
+// A flusher that claims a line after that finds it in no domain.
 TEST_P(SemanticsTest, WhatWaitsToBeFlushedIsDurableWhenAnotherThreadRemovesItsDomain) {
   constexpr uint32_t kLines = 300;
   Machine machine(GetParam(), kLines);
@@ -69,7 +69,7 @@ TEST_P(SemanticsTest, WhatWaitsToBeFlushedIsDurableWhenAnotherThreadRemovesItsDo
   }
 }
 
-// The log of a runtime that does one thing less than it must is told from one that does it.
+// The log of a runtime that does all that it must is accepted, and one of a runtime that does one thing less is not.
 TEST(WhyNot, TellsWhatIsMissing) {
   const Noted store = {Noted::kBoth, RecordKind::kStore, 1, 0, 1};
   const Noted flush = {Noted::kProgram, RecordKind::kFlush, 1},
@@ -81,7 +81,7 @@ TEST(WhyNot, TellsWhatIsMissing) {
   EXPECT_NE(why_not({store, flush, by_device, fence}, 1), "");
   EXPECT_NE(why_not({store, flush, fence_of_device, fence}, 1), "");
   EXPECT_NE(why_not({store, flush, by_device, fence, fence_of_device}, 1), "");
-  // By another thread than fenced; before what it is to cover was stored.
+  // Flushed by another thread than the one that fences; flushed before the store that it is to cover.
   EXPECT_NE(why_not({store, flush, {Noted::kDevice, RecordKind::kFlush, 8}, fence_of_device, fence}, 1), "");
   EXPECT_NE(why_not({by_device, store, flush, fence_of_device, fence}, 1), "");
 }

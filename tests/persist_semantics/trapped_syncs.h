@@ -1,7 +1,7 @@
-// msync and fdatasync of this process, answered by the test: what the kernel is asked to write is seen, and nothing is written.
+// msync and fdatasync of this process, answered by the test: it sees what the kernel is asked to write, and nothing is written.
 //
-// A filter of system calls has the kernel raise SIGSYS in the thread that calls; its handler asks the Syncs, in the middle of the call, and what these return is what the
-// call returns. It stays for the rest of the process, and is in the threads that are started later.
+// A filter of system calls makes the kernel raise SIGSYS in the calling thread; the handler asks the Syncs, in the middle of the call, which then returns what they return.
+// The filter stays until the process ends, and holds for threads that are started later.
 #pragma once
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -27,7 +27,7 @@ class Syncs {
   ~Syncs() = default;
 };
 
-// Who answers; null: nobody is to call.
+// Who answers; null: nobody should call.
 inline std::atomic<Syncs*> answering{nullptr};
 
 inline void answer_call(int, siginfo_t* info, void* context) {
@@ -42,7 +42,7 @@ inline void answer_call(int, siginfo_t* info, void* context) {
   registers[REG_RAX] = -error;
 }
 
-// Before there are other threads. Returns whether the kernel does so.
+// REQUIRES: there are no other threads yet. Returns whether the kernel can do it.
 inline bool trap_syncs() {
   static const bool is_trapped = [] {
     struct sigaction action = {};
