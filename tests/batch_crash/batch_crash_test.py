@@ -3,8 +3,8 @@
 
   batch_crash_test.py BUILD        10 kills; tests/kills.py has variables for more, and others
 
-What is started after a kill (table_changer.cc) looks at all of the table first: it is what the first so many steps have made, and no fewer than were
-synced. Some processes are killed while they make again what the log has.
+A process that is started after a kill (table_changer.cc) first checks the whole table: it must be what the first so many steps make, no fewer than were
+synced. Some processes are killed while they make the changes in the log again.
 """
 import pathlib
 import subprocess
@@ -18,7 +18,8 @@ from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 
 
 def life(changer, folder, synced, kill_seconds, is_early):
-    """Starts the changer, which is killed so long after its start, or after it has looked; None: it ends by itself. Returns what was found, and how many steps are synced."""
+    """Starts the changer, and kills it so long after its start if is_early, otherwise after its check; None: it ends by itself. Returns how many steps it found, and how
+    many are synced."""
     wait_for_release(folder / "table", folder / "log")
     command = [str(changer), str(folder / "table"), str(folder / "log"), str(synced)]
     with tempfile.TemporaryFile(dir=folder) as said:

@@ -1,5 +1,5 @@
-// Changes a table in a file until it is killed, or its input ends. What it does follows from the number of each step, which is in the table itself: what is
-// found at a start has to be what the first so many steps make, and no fewer than were synced.
+// Changes a table in a file until it is killed, or its input ends. What a step does follows from its number, and the number of the last step is in the table
+// itself: what is found at a start must be what that many steps make, no fewer than were synced.
 //
 //   table_changer FILE LOG SYNCED      first prints "STEPS found", then "STEPS" each time that so many are synced
 #include <poll.h>
@@ -23,7 +23,7 @@ uint64_t mix(uint64_t number) {
   return number ^ number >> 31;
 }
 
-// What a step does: adds its number to some keys' values, takes another away, and then says how many steps there are.
+// A step adds its number to some keys' values, removes another key, and then stores how many steps there are.
 struct Step {
   static constexpr uint64_t kChanges = kStepKeys + 2;
 
@@ -34,7 +34,7 @@ struct Step {
     }
     removed = mix(number) % kKeys;
   }
-  // One of its changes in a model.
+  // Makes one of its changes in a model.
   void make(uint64_t change, std::map<uint64_t, uint64_t>& model) const {
     if (change < kStepKeys) {
       const auto [at, is_new] = model.emplace(keys[change], given[change]);
@@ -45,7 +45,7 @@ struct Step {
       model[kProgress] = number;
     }
   }
-  // In the table, from that change on.
+  // Makes its changes in the table, from change `first` on.
   void make(Table::Session& session, Table::Function add, uint64_t first = 0) const {
     if (first < kStepKeys) session.merge(keys + first, add, given + first, kStepKeys - first);
     if (first <= kStepKeys) session.remove(removed);
@@ -56,7 +56,7 @@ struct Step {
   uint64_t keys[kStepKeys], given[kStepKeys], removed;
 };
 
-// How many changes of the step after those there are, all of which are.
+// Checks that the table is what `steps` steps make, and perhaps some changes of the next one. Returns how many of these.
 uint64_t check(Table::Session& session, uint64_t steps) {
   std::map<uint64_t, uint64_t> expected, found;
   for (uint64_t number = 1; number <= steps; ++number)

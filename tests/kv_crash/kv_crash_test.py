@@ -3,10 +3,10 @@
 
   kv_crash_test.py BUILD [encrypted]   10 kills; tests/kills.py has variables for more, and others
 
-The writer (kv_writer.cc) reports each change before it begins and after it was acknowledged. What is started after a kill first reads
-all keys: each has the value that was acknowledged last, or the one of the change that had begun: never an older one, a torn one or one
-that was removed. A killed process loses nothing at any durability, so that it changes from one start to the next, as does the way to the
-file. Some are killed while they start.
+The writer (kv_writer.cc) reports each change before it begins and after it was acknowledged. A writer that is started after a kill first
+reads all keys: each must have the value that was acknowledged last, or that of a change that had begun, never an older one, a torn one or
+one that was removed. A killed process loses nothing at any durability, so the durability changes from one start to the next, as does the
+way to the file. Some writers are killed while they start.
 """
 import os
 import pathlib
@@ -27,7 +27,7 @@ DURABILITIES = ["sync", "batch", "none"]
 
 
 class Model:
-    """What each key may be."""
+    """Which values each key may have."""
 
     def __init__(self):
         self.possible = {}  # by key: numbers of values, 0 for none
@@ -37,7 +37,7 @@ class Model:
         self.life = (0, 0)
 
     def done(self, least):
-        """What Kills asks for."""
+        """What was done, in the form that Kills expects."""
         return {"victims": (self.counts["victims"], least), "checkpoints": (self.counts["checkpoints"], least), "counter": (self.counter, least)}
 
     def lines(self):
@@ -122,7 +122,7 @@ def life(writer, path, key, model, number, generator, is_last):
 
 
 def read_some(descriptor):
-    """What there is; None: nothing now."""
+    """What can be read now; None: nothing."""
     try:
         return os.read(descriptor, 1 << 16)
     except BlockingIOError:

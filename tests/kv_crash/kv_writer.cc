@@ -1,12 +1,12 @@
-// A process that is killed: puts, replaces and removes keys of a store, from several threads, and says what it has been promised.
+// A process that is killed: puts, replaces and removes keys of a store, from several threads, and reports what it was promised.
 //
 //   kv_writer make FILE DEVICE               makes the file, and an empty store of 48 segments on the device in it
 //   kv_writer DEVICE none|batch|sync SEED
 //
-// Standard input, first of all: a line for each key that was ever written: the key, and the numbers of the values that it may have now, 0
-// for none; `counter LEAST MOST`; an empty line. Each is read, whole, and must be one of these, byte for byte; else one line on standard
-// error and exit status 3. Then it goes on for ever, or until standard input ends: then it closes the store and ends.
-// Standard output: Report after Report. A change is reported before it begins, and again when the store has said that it was made.
+// Standard input begins with a line for each key that was ever written: the key, and the numbers of the values that it may have now, 0 for
+// none; then `counter LEAST MOST`, and an empty line. Each key is read, and its value must be one of these, byte for byte; otherwise the
+// process ends with a line on standard error and status 3. Then it makes changes until standard input ends, closes the store and ends.
+// Standard output: Report after Report. A change is reported before it begins, and again when the store has acknowledged it.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -48,13 +48,13 @@ struct Report {
 static_assert(sizeof(Report) == 16);
 
 void report(const Report& report) {
-  // Of one call each: whole, whoever is killed when.
+  // One call each, so that a report is whole whenever the process is killed.
   if (write(STDOUT_FILENO, &report, sizeof report) != sizeof report) _exit(4);
 }
 
 std::string key_of(uint32_t key) { return "key" + std::to_string(key); }
 
-// What a key has as its value of that number.
+// The key's value of that number.
 std::string value_of(uint32_t key, uint32_t number) {
   std::mt19937_64 random(uint64_t{key} << 32 | number);
   const bool is_large = key % kKeysOfThread < kLargeOfThread && number % 4 == 0;
@@ -143,7 +143,7 @@ class Writer {
     if (done->outcome == kv::Changed::Outcome::kDone) report({.what = 'n', .number = number});
   }
 
-  // A value that comes in parts and never becomes one.
+  // Begins to write a value in parts, and never commits it.
   static void abandon(kv::Session& session, uint32_t key) {
     kv::ValueWriter writer;
     if (auto opened = writer.open(session, key_of(key)); !opened) fail("%s", opened.error().message);
@@ -151,7 +151,7 @@ class Writer {
     if (auto done = writer.append(kv::bytes_of(part)); !done) fail("%s", done.error().message);
   }
 
-  // What this thread has last been told of its keys is what it finds.
+  // Checks that this thread finds its keys as its last changes left them.
   void look(kv::Session& session, const std::map<uint32_t, uint32_t>& known) {
     std::vector<std::string> keys;
     for (const auto& [key, number] : known) keys.push_back(key_of(key));
@@ -175,7 +175,7 @@ class Writer {
     kv::Session session;
     if (!session.open(store_)) fail("no session");
     std::mt19937_64 random(seed_ * kThreads + thread);
-    std::map<uint32_t, uint32_t> known;  // but for what may expire
+    std::map<uint32_t, uint32_t> known;  // except keys that may expire
     std::map<uint32_t, uint64_t> versions;
     for (uint32_t number = first_number_ + 1; !ends_; ++number) {
       const uint32_t key = thread * kKeysOfThread + static_cast<uint32_t>(random() % kKeysOfThread);
@@ -225,7 +225,7 @@ class Writer {
 
 namespace {
 
-// `text` is the device string of a device in the file.
+// `text` is the device string of a device on the file.
 int make(const char* path, const char* text) {
   const int file = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, 49 << 20) != 0) fail("%s: %s", path, strerror(errno));

@@ -3,9 +3,9 @@
 //
 //   page_changer DEVICE RECORD SEED [DAMAGED]...
 //
-// First of all the file is compared with the record (record.h): pages that are named as DAMAGED must be refused as such, and are written anew; each of
-// the others must be what it may be. A line on standard output says that this is done. Then it goes on for ever, or until standard input ends:
-// then it syncs the file and ends. What is not as it must be ends it with a line on standard error and status 3.
+// First, the file is compared with the record (record.h): pages that are named as DAMAGED must be refused as damaged, and are written anew; each other
+// page must have a content that the record allows. A line on standard output says that this is done. Then the process makes changes until standard
+// input ends, syncs the file and ends. If anything is wrong, it ends with a line on standard error and status 3.
 #include <unistd.h>
 
 #include <array>
@@ -28,7 +28,7 @@ constexpr uint32_t kThreads = 8;
 constexpr uint64_t kMaxRange = 100'000, kLockBytes = 8 * Record::kDataBytes;
 constexpr uint64_t kIdle = ~uint64_t{0};
 
-// Those that the device was told to make.
+// Is it an error that the device was told to make?
 bool is_expected(const base::Error& error) { return error.number == EIO; }
 
 class Changer {
@@ -55,7 +55,7 @@ class Changer {
     servers_ = *served;
   }
 
-  // What the file holds is what the next life begins with.
+  // Compares the file with the record. The next life begins with what the file holds.
   void compare(std::span<const uint64_t> damaged) {
     Record::Side& side = record_.now();
     std::vector<std::byte> model(side.image, side.image + Record::kBytes);
@@ -122,7 +122,7 @@ class Changer {
   }
 
  private:
-  // What fails as it was told to is done again.
+  // Repeats what fails by an error that the device was told to make.
   void until_done(const std::function<base::Expected<void>()>& act) {
     for (;;) {
       auto done = act();
@@ -225,7 +225,7 @@ class Changer {
     ++record_.changes;
   }
 
-  // In up to sixteen pieces, of whole pages but for the ends: of each page all is seen, or nothing. Those that fail once more.
+  // In up to sixteen pieces, of whole pages except at the ends, so that each page is read or changed at once. Pieces that fail are repeated.
   void request(Worker& worker, pagecache::Request::Kind kind, uint64_t offset, std::span<std::byte> bytes) {
     std::array<pagecache::Request, 16> requests;
     std::vector<pagecache::Request*> all;
@@ -251,7 +251,7 @@ class Changer {
     }
   }
 
-  // All changes before this one have been made when this is called.
+  // Where in the list of changes all before have been made.
   uint64_t made_count() {
     uint64_t made = record_.now().count;
     for (const auto& began : began_) made = std::min(made, began.load());
@@ -297,7 +297,7 @@ class Changer {
   pagecache::PageCache* cache_ = nullptr;
   pagecache::File* file_ = nullptr;
   pagecache::Servers* servers_ = nullptr;
-  std::vector<std::mutex> locks_;  // of some pages each, taken from the first on
+  std::vector<std::mutex> locks_;  // for some pages each, taken in ascending order
   std::vector<std::byte> now_;     // the file
   // The first change of each thread that may not have been made.
   std::array<std::atomic<uint64_t>, kThreads> began_;

@@ -3,9 +3,9 @@
 
   pagecache_crash_test.py BUILD        20 kills; tests/kills.py has variables for more, and others
 
-What is started after a kill (page_changer.cc) first looks at each page of the file: it holds what was synced, and then the first few of the changes
-that came later, whole. A page of which a byte was changed behind its back is refused, and no other is. The device fails now and then; some
-processes are killed while they start. The way to the file, the cache's policy and its nodes change from one start to the next.
+A process that is started after a kill (page_changer.cc) first checks each page of the file: it must hold what was synced, and then the first so many
+of the later changes, each of them whole. A page in which a bit was changed behind its back is refused, and no other is. The device fails now and then;
+some processes are killed while they start. The way to the file, the cache's policy and its nodes change from one start to the next.
 """
 import fcntl
 import os
@@ -24,15 +24,15 @@ from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
 PAGES = 400
 PAGE_BYTES = 4096
 SCHEMES = ["uring", "aio", "file"]
-COUNTS = ["operations", "changes", "syncs", "resizes", "errors", "written_pages", "damaged", "checks"]  # at the begin of a record (record.h)
+COUNTS = ["operations", "changes", "syncs", "resizes", "errors", "written_pages", "damaged", "checks"]  # at the beginning of a record (record.h)
 
 
 def damage(path, generator):
-    """Changes a bit of some pages that were written; returns their numbers."""
+    """Changes a bit in each of some pages that were written; returns their numbers."""
     pages = sorted(generator.sample(range(PAGES), 3))
     damaged = []
     with open(path, "r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # nothing that the killed process had under way is still to come
+        fcntl.flock(file, fcntl.LOCK_EX)  # no write that the killed process had under way is still to come
         for page in pages:
             file.seek(page * PAGE_BYTES)
             content = bytearray(file.read(PAGE_BYTES))
