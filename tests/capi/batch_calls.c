@@ -18,7 +18,7 @@ static uint64_t read_one(spillway_batch_session *session, uint64_t key, int expe
   return value;
 }
 
-// One key at a time: each sees what was done before.
+// One key at a time: each call sees what the calls before did.
 static void single_keys(const char *engine) {
   const spillway_batch_options options = of_numbers(engine);
   spillway_batch *table;
@@ -61,7 +61,7 @@ static int walk_on(void *context, const void *key_at, const void *value_at) {
   return ++walk->seen == walk->most;
 }
 
-// Jobs of many keys, beside an array: what is read, outcomes, counts, and all records at the end. The table grows.
+// Jobs of many keys, compared with an array: what is read, outcomes, counts, and all records at the end. The table grows.
 static void jobs(const char *engine, uint64_t staging_bytes) {
   spillway_batch_options options = of_numbers(engine);
   options.staging_bytes = staging_bytes;

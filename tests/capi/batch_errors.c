@@ -122,7 +122,7 @@ static void jobs_that_are_refused(void) {
   spillway_batch_job job = fine;
   CHECK_ERROR(spillway_batch_run(opened.session, &job), SPILLWAY_BATCH_INVALID, opened.session,
               "not below the key space, 100");
-  CHECK(job.done_count == 1);  // the key's number
+  CHECK(job.done_count == 1);  // the index of the wrong key
   CHECK_STATUS(spillway_batch_read(opened.session, &keys[0], values), SPILLWAY_BATCH_ABSENT,
                opened.session);  // nothing was done
   CHECK_ERROR(spillway_batch_upsert(opened.session, &keys[1], values), SPILLWAY_BATCH_INVALID, opened.session,
@@ -167,7 +167,7 @@ static void what_is_in_use(void) {
   CHECK_ERROR(spillway_batch_stats(NULL, NULL, 0, NULL), SPILLWAY_BATCH_INVALID, NULL, "is null");
 }
 
-// A table that may not grow: a record without room is told, at once or when what is staged is made.
+// A table that may not grow: a record that finds no room is reported, at once or when staged changes are made.
 static void full(const char *engine) {
   spillway_batch_options options = of_numbers(engine);
   options.no_growth = 1;
@@ -177,7 +177,7 @@ static void full(const char *engine) {
     status = spillway_batch_upsert(opened.session, &key, &key);
   if (status == SPILLWAY_BATCH_OK) status = spillway_batch_flush(opened.session);
   CHECK_ERROR(status, SPILLWAY_BATCH_FULL, opened.session, "make it for more records");
-  // It says how many, and goes on.
+  // The statistics say how many, and the table can still be used.
   char text[4096];
   CHECK_OK(spillway_batch_stats(opened.table, text, sizeof text, NULL), NULL);
   CHECK((strstr(text, "\"dropped\": 0}") == NULL) == (strcmp(engine, "tagged") != 0));

@@ -1,4 +1,4 @@
-// Tables in files: what is there when they are opened once more, and what is refused.
+// Tables in files: what they hold when they are opened again, and what is refused.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -74,7 +74,7 @@ static int sum_up(void *context, const void *key, const void *value) {
   return sums[0] == sums[3] ? 1 : 0;
 }
 
-// Of larger than what waits, and than the pages in memory: it grows, too.
+// The table is larger than what may be staged, and than its pages in memory; it grows, too.
 static void what_is_closed_is_there_again(void) {
   const spillway_batch_options options = in_file();
   struct opened opened = open_stored(&options);
@@ -172,18 +172,18 @@ static void files_that_are_refused(void) {
   REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is not a log", options.log = options.file;
           options.file = "memory:64M");
   REFUSED(SPILLWAY_BATCH_FULL, "records take", options.file = "memory:1M"; options.records = 1000000);
-  // One that has something else.
+  // A file with other content.
   char other[4300];
   snprintf(other, sizeof other, "%s.other", path);
   const int file = open(other, O_CREAT | O_WRONLY, 0600);
   CHECK(file >= 0 && write(file, "a text of somebody's", 20) == 20 && close(file) == 0);
   REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is not a table", options.file = other);
   REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is not a log", options.log = other);
-  // It is as it was.
+  // It has not been changed.
   struct stat facts;
   CHECK(stat(other, &facts) == 0 && facts.st_size == 20);
   CHECK(unlink(other) == 0);
-  // What is in memory is not there for good.
+  // A table in memory is not durable.
   const spillway_batch_options in_memory = of_numbers("direct");
   opened = open_with(&in_memory);
   CHECK_ERROR(spillway_batch_sync(opened.session), SPILLWAY_BATCH_INVALID, opened.session, "it is in memory");

@@ -1,4 +1,4 @@
-// What the parts of the batched update table's C test share.
+// Shared by the parts of the batched update table's C test.
 #ifndef BATCH_TEST_H
 #define BATCH_TEST_H
 #include "spillway/batch.h"

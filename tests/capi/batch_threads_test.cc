@@ -85,7 +85,7 @@ TEST_P(BatchTableTest, CallsOfKeysAndOfContainers) {
   EXPECT_THROW(session.upsert(keys, std::vector<Pair>(2)), BatchError);
 }
 
-// Threads count the same keys, each in calls of its own: every one is counted.
+// Threads add to the counts of the same keys, each in calls of its own: no addition is lost.
 TEST_P(BatchTableTest, ThreadsCountTheSameKeys) {
   constexpr uint64_t kKeys = 5000, kCalls = 300, kGroup = 200, kThreads = 4;
   spillway::BatchTable<uint64_t, uint64_t> table(options(100));  // it grows
@@ -125,7 +125,7 @@ TEST_P(BatchTableTest, WhatFunctionsThrowComesOutOfACall) {
         session.flush();
       },
       std::out_of_range);
-  session.flush();  // once
+  session.flush();  // throws no second time
   EXPECT_EQ(session.read(1), 8u);
   EXPECT_EQ(session.read(2), 9u);
   EXPECT_EQ(session.read(3), 3u);

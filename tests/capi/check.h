@@ -1,5 +1,5 @@
-// What the C tests of all C APIs share: checks that end the program with a line. Who includes it has defined API(name), the API's
-// symbol of that name: spillway_kv_##name.
+// Shared by the C tests of all C APIs: checks that end the program with a line. REQUIRES: API(name) is defined as the API's symbol
+// of that name, such as spillway_kv_##name.
 #ifndef CHECK_H
 #define CHECK_H
 #include <stdio.h>
@@ -23,7 +23,7 @@
       exit(1);                                                                                  \
     }                                                                                           \
   } while (0)
-// The call failed with the status, and its line has the words.
+// The call fails with this status, and its line has these words.
 #define CHECK_ERROR(call, expected, session, words)                                                         \
   do {                                                                                                      \
     CHECK_STATUS(call, expected, session);                                                                  \

@@ -1,4 +1,4 @@
-// Where the C tests of all C APIs work, and who may do what there. REQUIRES: _GNU_SOURCE; CHECK.
+// Shared by the C tests of all C APIs: a folder to work in, and a process that may only read there. REQUIRES: _GNU_SOURCE; CHECK.
 #ifndef FOLDER_H
 #define FOLDER_H
 #include <stdio.h>
@@ -14,7 +14,7 @@ static inline void make_folder(char *path, size_t bytes) {
   CHECK(length > 0 && (size_t)length < bytes && mkdtemp(path) != NULL);
 }
 
-// Calls it in a child that may read the file and not write to it; then the file is gone. REQUIRES: this process has one thread.
+// Calls `call` in a child that may read the file but not write to it, and removes the file. REQUIRES: this process has one thread.
 static inline void call_as_reader(const char *path, void (*call)(const char *path)) {
   const pid_t child = fork();
   CHECK(child >= 0);

@@ -22,7 +22,7 @@ static void gets(void) {
   CHECK_STATUS(spillway_kv_get(session, "nokey", 5, NULL, 0, &value), SPILLWAY_KV_ABSENT, session);
   CHECK(value.data_bytes == 0 && value.version == 0 && value.status == SPILLWAY_KV_ABSENT);
 
-  // Without a copy: the value stays as it was found, whatever comes after.
+  // Without a copy: the value stays as it was found, whatever happens later.
   spillway_kv_value held = {.struct_bytes = sizeof held};
   CHECK_STATUS(spillway_kv_get_value(session, "key", 3, &held), SPILLWAY_KV_OK, session);
   CHECK_STATUS(put(session, "key", "other"), SPILLWAY_KV_OK, session);
@@ -31,10 +31,10 @@ static void gets(void) {
   CHECK(strstr(spillway_kv_error_text(session), "1 values") != NULL);
   spillway_kv_value_release(&held, 1);
   CHECK(held.data == NULL && held.holder == NULL);
-  spillway_kv_value_release(&held, 1);  // holds nothing any more
+  spillway_kv_value_release(&held, 1);  // it holds nothing any more
   spillway_kv_value_release(NULL, 0);
 
-  // An empty value is one.
+  // An empty value is a value.
   CHECK_STATUS(spillway_kv_put(session, "empty", 5, NULL, 0, NULL, NULL), SPILLWAY_KV_OK, session);
   CHECK(has(session, "empty", ""));
   close_opened(own);
@@ -126,7 +126,7 @@ static void many(void) {
   spillway_kv_value_release(values, kMany);
   CHECK_STATUS(spillway_kv_get_many(session, NULL, 0, NULL), SPILLWAY_KV_OK, session);
 
-  // Changes of a key in their order, a remove among them, one that does not apply, one that is wrong.
+  // Changes of one key are made in their order, with a remove among them, one whose condition does not hold, and one that is wrong.
   const spillway_kv_change_options if_absent = {.struct_bytes = sizeof if_absent,
                                                 .when = SPILLWAY_KV_IF_ABSENT};
   for (int i = 0; i < kMany; ++i) changes[i].key = "same", changes[i].key_bytes = 4;
@@ -168,7 +168,7 @@ static void statistics(void) {
   CHECK_STATUS(spillway_kv_stats(own.store, small, sizeof small, &needed), SPILLWAY_KV_TOO_SMALL, NULL);
   CHECK(strlen(small) == 9 && needed > 100 && memcmp(small, text, 9) == 0);
   CHECK_STATUS(spillway_kv_stats(own.store, NULL, 0, NULL), SPILLWAY_KV_TOO_SMALL, NULL);
-  // Two keys, one of them there: half a read for each, and the session's counts stay.
+  // Gets of two keys, one of which is there: half a read for each. A closed session's counts stay.
   CHECK(has(own.session, "k1", "value"));
   CHECK_STATUS(spillway_kv_get(own.session, "none", 4, NULL, 0, NULL), SPILLWAY_KV_ABSENT, own.session);
   CHECK_STATUS(spillway_kv_session_close(own.session), SPILLWAY_KV_OK, NULL);
@@ -195,7 +195,7 @@ static void check_large(spillway_kv_session* session, const char* key, int seed)
   for (size_t i = 0; i < kLarge; ++i) CHECK(read[i] == byte_of(i, seed));
 }
 
-// Records in use are kept in memory, and then are not read.
+// Records in use are kept in memory, and then not read from the device.
 static void memory(void) {
   const spillway_kv_open_options options = {.struct_bytes = sizeof options, .memory_bytes = 8 << 20};
   struct opened own;
@@ -222,7 +222,7 @@ static void large_values(void) {
   check_large(session, "whole", 1);
   check_large(session, "pieces", 1);
 
-  // Held, and read a part at a time, although it has been replaced.
+  // A value that is held can be read a part at a time, although it has been replaced.
   spillway_kv_value values[3] = {{.struct_bytes = sizeof values[0]},
                                  {.struct_bytes = sizeof values[0]},
                                  {.struct_bytes = sizeof values[0]}};

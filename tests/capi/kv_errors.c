@@ -105,7 +105,7 @@ static void mistakes_in_a_session(void) {
               "does not know");
   newer.known = (spillway_kv_change_options){.struct_bytes = 16, .flags = 5, .expires_ms = 1};
   CHECK_STATUS(spillway_kv_put(s, "k", 1, NULL, 0, &newer.known, NULL), SPILLWAY_KV_OK, s);
-  CHECK(has(s, "k", ""));  // the expiry is past what it says it has
+  CHECK(has(s, "k", ""));  // the expiry lies behind the bytes that the struct says it has
   close_opened(own);
 }
 
@@ -159,7 +159,7 @@ static void files(const char *path) {
   CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
   CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
 
-  // It is there after it was opened again, with each durability.
+  // The value is there after the store was opened again, with each durability.
   for (uint32_t durability = SPILLWAY_KV_SYNC; durability <= SPILLWAY_KV_NONE; ++durability) {
     const spillway_kv_open_options options = {
         .struct_bytes = sizeof options, .durability = durability, .batch_ms = 1};
@@ -171,7 +171,7 @@ static void files(const char *path) {
     CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
   }
 
-  // For reading only: of programs of the struct's first version it is not asked.
+  // For reading only, which programs with the struct's first version cannot ask for: it ends before that.
   const spillway_kv_open_options options = {.struct_bytes = sizeof options, .read_only = 1};
   CHECK_STATUS(spillway_kv_open(path, &options, &store), SPILLWAY_KV_OK, NULL);
   CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
@@ -283,7 +283,7 @@ static void make_file(const char *path, off_t bytes, off_t at, const char *conte
   CHECK(pwrite(descriptor, content, (size_t)count, at) == count && close(descriptor) == 0);
 }
 
-// What a file holds is not lost, wherever it lies; what is refused leaves no file, and none that is larger.
+// What a file holds is not lost, wherever in the file it is; a make that is refused leaves no new file, and none that is larger.
 static void makes_that_are_refused(const char *path) {
   struct stat facts;
   const off_t places[] = {0, 100, 4096, 64 << 10, 512 << 10, 10 << 20, kCapacity - 4, kCapacity + 5000};
@@ -296,7 +296,7 @@ static void makes_that_are_refused(const char *path) {
     CHECK(pread(descriptor, found, 4, places[i]) == 4 && memcmp(found, "mine", 4) == 0);
     CHECK(close(descriptor) == 0);
   }
-  // Zeros are nothing, whether they are written or not.
+  // Zeros do not count as content, whether they were written or not.
   static const char zeros[70000];
   make_file(path, 5000, 0, "");
   CHECK_STATUS(spillway_kv_make(path, &kMake), SPILLWAY_KV_OK, NULL);
@@ -338,7 +338,7 @@ static void makes_that_are_refused(const char *path) {
   CHECK(access(path, F_OK) != 0 && unlink(second) == 0);
 }
 
-// Each of their files is this store's alone, and as large as its part.
+// Each file of a stripe is this store's alone, and as large as its part.
 static void stripes(const char *path) {
   char text[600], second[300];
   snprintf(second, sizeof second, "%s.2", path);
@@ -362,7 +362,7 @@ static void stripes(const char *path) {
   CHECK(unlink(path) == 0 && unlink(second) == 0);
 }
 
-// One of two that make a store has made it, and what was put in it stays.
+// If two processes make a store at the same time, one of them has made it, and what was put into it stays.
 static void makes_at_the_same_time(const char *path) {
   for (int round = 0; round < 20; ++round) {
     if (round % 2 == 1) make_file(path, 0, 0, "");

@@ -90,7 +90,7 @@ static void mistakes(void) {
   close_opened(own);
 }
 
-// More is changed than can be kept beside it.
+// More is changed than the store has room to keep for the iteration.
 static void changed_too_much(void) {
   enum { kOld = 400 };  // of 100,000 bytes each, twice: more than the store has room for
   const struct opened own = open_memory(64 << 20);

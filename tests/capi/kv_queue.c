@@ -92,7 +92,7 @@ static void requests(spillway_kv *store) {
   CHECK_STATUS(spillway_kv_queue_close(queue), SPILLWAY_KV_OK, NULL);
 }
 
-// As many as it takes; the descriptor tells; nothing is closed under what is under way.
+// A queue takes only so many requests; its descriptor tells when some have ended; nothing can be closed while requests are under way.
 static void limits(spillway_kv *store) {
   const spillway_kv_queue_options options = {
       .struct_bytes = sizeof options, .requests = 3, .outstanding = 2, .threads = 2};
@@ -104,10 +104,10 @@ static void limits(spillway_kv *store) {
   CHECK_STATUS(spillway_kv_submit_put(queue, "key", 3, NULL, 0, NULL, note, &ended), SPILLWAY_KV_BUSY, NULL);
   CHECK_STATUS(spillway_kv_queue_close(queue), SPILLWAY_KV_IN_USE, NULL);
   CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_IN_USE, NULL);
-  CHECK(poll(NULL, 0, 100) == 0);  // as a rule all have ended then
+  CHECK(poll(NULL, 0, 100) == 0);  // usually all have ended after that
   struct pollfd event = {.fd = spillway_kv_event(queue), .events = POLLIN};
   for (int expected = 1; expected <= 3; ++expected) {
-    // One at a time: what is left is told, too.
+    // One at a time: the descriptor tells of the rest, too.
     for (size_t polled = 0; polled == 0;) {
       CHECK(poll(&event, 1, 60000) == 1);
       polled = spillway_kv_poll(queue, 1, 0);

@@ -1,4 +1,4 @@
-// What the parts of the key-value store's C test share: stores for a moment.
+// Shared by the parts of the key-value store's C test: stores in memory.
 #ifndef KV_TEST_H
 #define KV_TEST_H
 #include "spillway/kv.h"
@@ -29,7 +29,7 @@ static inline int put(spillway_kv_session *session, const char *key, const char 
   return spillway_kv_put(session, key, strlen(key), &piece, 1, NULL, NULL);
 }
 
-// Is this the key's value? Null: it has none.
+// Is this the key's value? Null: does it have none?
 static inline int has(spillway_kv_session *session, const char *key, const char *value) {
   spillway_kv_value found = {.struct_bytes = sizeof found};
   const int status = spillway_kv_get_value(session, key, strlen(key), &found);

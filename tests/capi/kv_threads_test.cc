@@ -144,7 +144,7 @@ TEST_F(ThreadsTest, BatchesAtTheSameTime) {
   });
 }
 
-// A store that is nearly full makes puts wait for what collection gains: those of the same key that come later, of whatever kind, wait too.
+// A store that is nearly full makes puts wait for room that collection gains: later changes of the same key, of whatever kind, wait, too.
 TEST_F(ThreadsTest, PacedChangesOfAKeyKeepTheirOrder) {
   EXPECT_EQ(spillway_kv_close(store), SPILLWAY_KV_OK);
   const spillway_kv_open_options options = fast_options();
@@ -186,11 +186,11 @@ TEST_F(ThreadsTest, PacedChangesOfAKeyKeepTheirOrder) {
   EXPECT_EQ(spillway_kv_session_close(own), SPILLWAY_KV_OK);
 }
 
-// A poll that waits ends when nothing is under way any more, although others go on to poll, and when a request was refused meanwhile.
+// A poll that waits ends when nothing is under way any more, even if other threads poll on, or a request was refused meanwhile.
 TEST_F(ThreadsTest, PollsEndWhenNothingIsUnderWay) {
   spillway_kv_queue* queue = nullptr;
   ASSERT_EQ(spillway_kv_queue_open(store, nullptr, &queue), SPILLWAY_KV_OK);
-  // To get it takes longer than the threads take to wait.
+  // Getting it takes longer than it takes the threads to begin to wait.
   std::string large(16 << 20, 'v');
   spillway_kv_session* const own = session();
   put(own, "large", large);
@@ -235,7 +235,7 @@ TEST_F(ThreadsTest, QueuesOfManyThreads) {
   for (int s = 0; s < kSubmitters; ++s) requests.emplace_back(kEach);
   in_threads(kSubmitters + kPollers, [&](int t) {
     if (t >= kSubmitters) {
-      while (left.load() > 0)  // a poll ends when all has ended, whoever was told
+      while (left.load() > 0)  // a poll ends when all requests have ended, whichever thread was told
         if (spillway_kv_poll(queue, t == kSubmitters ? 3 : 0, -1) == 0) std::this_thread::yield();
       return;
     }

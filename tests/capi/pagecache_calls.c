@@ -23,7 +23,7 @@ static int is_filled(const char *bytes, size_t count, size_t offset, int seed) {
 
 enum { kFileBytes = 400 * kPage };
 
-// Any range, with each policy, in a cache of 16 or so pages of 400.
+// Any range, with each policy, in a cache of about 16 pages.
 static void ranges(const char *policy, uint32_t page_bytes) {
   spillway_pagecache_options options = with_memory(20 * page_bytes);
   options.policy = policy;
@@ -90,14 +90,14 @@ static void views(void) {
   spillway_pagecache_session *const session = own.session;
   CHECK_OK(spillway_pagecache_write(session, own.file, 3 * kPage - 4, "one two", 7), session);
   spillway_pagecache_view view = {.struct_bytes = sizeof view}, other = view, none = view;
-  // A range goes on in the next view.
+  // A range that crosses into another page continues in the next view.
   CHECK_OK(spillway_pagecache_view_get(session, own.file, 3 * kPage - 4, 7, &view), session);
   CHECK(view.data_bytes == 4 && memcmp(view.data, "one ", 4) == 0 && view.holder != NULL);
   CHECK_OK(spillway_pagecache_view_get(session, own.file, 3 * kPage, 3, &other), session);
   CHECK(other.data_bytes == 3 && memcmp(other.data, "two", 3) == 0 && (uintptr_t)other.data % kPage == 0);
   CHECK_OK(spillway_pagecache_view_get(session, own.file, 7, 0, &none), session);
   CHECK(none.data == NULL && none.data_bytes == 0 && none.holder == NULL);
-  // Nobody writes to the page meanwhile, but to others, and all may read.
+  // Meanwhile the page cannot be written; other pages can, and all can be read.
   CHECK_ERROR(spillway_pagecache_write(session, own.file, 3 * kPage, "x", 1), SPILLWAY_PAGECACHE_IN_USE,
               session, "hold");
   CHECK_OK(spillway_pagecache_write(session, own.file, 4 * kPage, "x", 1), session);
@@ -108,11 +108,11 @@ static void views(void) {
   CHECK_ERROR(spillway_pagecache_session_close(session), SPILLWAY_PAGECACHE_IN_USE, session, "2 views");
   spillway_pagecache_view_release(&other);
   CHECK(other.data == NULL && other.holder == NULL);
-  spillway_pagecache_view_release(&other);  // holds nothing any more
+  spillway_pagecache_view_release(&other);  // it holds nothing any more
   spillway_pagecache_view_release(NULL);
   CHECK_OK(spillway_pagecache_write(session, own.file, 3 * kPage, "x", 1), session);
 
-  // Another session's views keep a file; not what else it has done with it.
+  // Another session's views keep a file from being removed; whatever else it has done with the file does not.
   spillway_pagecache_session *second;
   CHECK_OK(spillway_pagecache_session_open(own.cache, &second), NULL);
   CHECK_OK(spillway_pagecache_view_get(second, own.file, 50 * kPage, 1, &other), second);
@@ -122,7 +122,7 @@ static void views(void) {
   spillway_pagecache_view_release(&other);
   CHECK_OK(spillway_pagecache_remove(session, own.file), session);
   CHECK_OK(spillway_pagecache_remove(session, NULL), session);
-  // What has its number now is another file.
+  // Another file has its number now.
   spillway_pagecache_file *next;
   CHECK_OK(spillway_pagecache_add(own.cache, "memory:64K", NULL, &next), NULL);
   CHECK_OK(spillway_pagecache_read(second, next, 0, found, 3), second);
@@ -149,7 +149,7 @@ static void files(const char *path) {
   spillway_pagecache_file *file, *other;
   CHECK_OK(spillway_pagecache_open(&options, &cache), NULL);
   CHECK_OK(spillway_pagecache_session_open(cache, &session), NULL);
-  // Made, and as large as it is to be.
+  // Made with the size that is asked for.
   const spillway_pagecache_file_options make = {.struct_bytes = sizeof make, .bytes = 10001};
   CHECK_OK(spillway_pagecache_add(cache, path, &make, &file), NULL);
   CHECK(spillway_pagecache_file_bytes(file) == 3 * kPage);
@@ -157,7 +157,7 @@ static void files(const char *path) {
   check_file(path, 3 * kPage, 9000, "\0\0\0\0", 4);
   CHECK_OK(spillway_pagecache_sync(session, file), session);
   check_file(path, 3 * kPage, 9000, "kept", 4);
-  // Whoever has it has it alone, but for those that only read.
+  // It can be added only once, except for reading only.
   CHECK_ERROR(spillway_pagecache_add(cache, path, NULL, &other), SPILLWAY_PAGECACHE_IN_USE, NULL, path);
   CHECK(other == NULL);
   const spillway_pagecache_file_options read_only = {.struct_bytes = sizeof read_only, .read_only = 1};
@@ -173,7 +173,7 @@ static void files(const char *path) {
   CHECK_OK(spillway_pagecache_write(session, file, 0, "removed", 7), session);
   CHECK_OK(spillway_pagecache_remove(session, file), session);
   check_file(path, 3 * kPage, 0, "removed", 7);
-  // One that has enough stays as large as it is; one that has less grows.
+  // A file that is large enough keeps its size; a smaller one grows.
   CHECK_OK(spillway_pagecache_add(cache, path, &make, &file), NULL);
   CHECK(spillway_pagecache_file_bytes(file) == 3 * kPage);
   CHECK_OK(spillway_pagecache_remove(session, file), session);
@@ -182,7 +182,7 @@ static void files(const char *path) {
   CHECK(spillway_pagecache_file_bytes(file) == 5 * kPage);
   CHECK_OK(spillway_pagecache_read(session, file, 9000, found, 4), session);
   CHECK(memcmp(found, "kept", 4) == 0);
-  // What a close finds is synced.
+  // A close syncs what is left.
   CHECK_OK(spillway_pagecache_write(session, file, 4 * kPage, "closed", 6), session);
   CHECK_OK(spillway_pagecache_session_close(session), session);
   CHECK_OK(spillway_pagecache_close(cache), NULL);
@@ -190,7 +190,7 @@ static void files(const char *path) {
   CHECK(unlink(path) == 0);
 }
 
-// Files that end anywhere, to be read: all of them, and nothing behind.
+// Files that end anywhere can be read to their last byte, and not beyond.
 static void ends(const char *path, const char *scheme, uint32_t page_bytes) {
   static const size_t sizes[] = {1, 511, 512, 4095, 4097, 10001, 7 * kPage + 512, 100001};
   static char bytes[100001], found[sizeof bytes];
@@ -233,7 +233,7 @@ static void ends(const char *path, const char *scheme, uint32_t page_bytes) {
   CHECK(unlink(path) == 0);
 }
 
-// One whose last byte is gone by the time that it is read.
+// A file whose last byte is gone by the time that it is read.
 static void an_end_that_is_gone(const char *path) {
   const spillway_pagecache_options options = with_memory(80 * kPage);
   const struct opened own = open_with(&options, "memory:1M");
@@ -267,7 +267,7 @@ static void descriptors(const char *path) {
   CHECK_OK(spillway_pagecache_write(own.session, file, 2 * kPage, "NAME", 4), own.session);
   CHECK_OK(spillway_pagecache_remove(own.session, file), own.session);
   CHECK(pread(descriptor, found, 8, 2 * kPage) == 8 && memcmp(found, "NAMEless", 8) == 0);
-  // Larger; and the memory of a memory file.
+  // The same file, made larger; and a memory file.
   const spillway_pagecache_file_options grow = {.struct_bytes = sizeof grow, .bytes = 9 * kPage};
   CHECK_OK(spillway_pagecache_add_descriptor(own.cache, descriptor, &grow, &file), NULL);
   CHECK(spillway_pagecache_file_bytes(file) == 9 * kPage);
@@ -281,7 +281,7 @@ static void descriptors(const char *path) {
   CHECK_OK(spillway_pagecache_remove(own.session, file), own.session);
   CHECK(pread(memory, found, 3, 8 * kPage) == 3 && memcmp(found, "end", 3) == 0 && close(memory) == 0);
 
-  // What it may be used for is what the descriptor is for.
+  // A file may be used for what its descriptor was opened for.
   const int made = open(path, O_CREAT | O_WRONLY, 0600);
   CHECK(made >= 0 && ftruncate(made, kPage) == 0);
   CHECK_ERROR(spillway_pagecache_add_descriptor(own.cache, made, NULL, &file), SPILLWAY_PAGECACHE_INVALID,
@@ -323,7 +323,7 @@ static void sizes(void) {
   CHECK_ERROR(spillway_pagecache_resize(own.session, 1000), SPILLWAY_PAGECACHE_INVALID, own.session,
               "less than");
   CHECK_ERROR(spillway_pagecache_resize(NULL, 1 << 20), SPILLWAY_PAGECACHE_INVALID, NULL, "session is null");
-  // Views do not move.
+  // Pages in views do not move.
   spillway_pagecache_view views[9];
   for (int i = 0; i < 9; ++i) {
     views[i] = (spillway_pagecache_view){.struct_bytes = sizeof views[i]};
@@ -338,7 +338,7 @@ static void sizes(void) {
   close_opened(own);
 }
 
-// What a number of the statistics is.
+// A number of the statistics.
 static uint64_t number(spillway_pagecache *cache, const char *object, const char *name) {
   char text[16384], key[50];
   CHECK_OK(spillway_pagecache_stats(cache, text, sizeof text, NULL), NULL);
@@ -437,13 +437,13 @@ static void statistics(void) {
                SPILLWAY_PAGECACHE_TOO_SMALL, NULL);
   CHECK(strlen(small) == 9 && needed > 100 && memcmp(small, text, 9) == 0);
   CHECK_STATUS(spillway_pagecache_stats(own.cache, NULL, 0, NULL), SPILLWAY_PAGECACHE_TOO_SMALL, NULL);
-  // Counts of sessions that are gone stay.
+  // Counts of closed sessions stay.
   CHECK_OK(spillway_pagecache_session_close(own.session), own.session);
   CHECK(number(own.cache, "use", "hits") == 3 && number(own.cache, "cache", "sessions") == 0);
   CHECK_OK(spillway_pagecache_close(own.cache), NULL);
 }
 
-// A page that nobody syncs, nor needs the frame of.
+// A dirty page that nobody syncs, and whose frame nobody needs, is written when it is old enough.
 static void age(const char *path) {
   spillway_pagecache_options options = with_memory(1 << 20);
   const spillway_pagecache_file_options size = {.struct_bytes = sizeof size, .bytes = kPage};
@@ -462,7 +462,7 @@ static void age(const char *path) {
     const int descriptor = open(path, O_RDONLY);
     CHECK(descriptor >= 0 && pread(descriptor, &found, 1, 5) == 1 && close(descriptor) == 0);
     CHECK(found == 'a');
-    // Nor of a file that somebody could not remove.
+    // Also in a file whose removal was refused.
     spillway_pagecache_view view = {.struct_bytes = sizeof view};
     CHECK_OK(spillway_pagecache_view_get(own.session, own.file, 0, 1, &view), own.session);
     CHECK_ERROR(spillway_pagecache_remove(own.session, own.file), SPILLWAY_PAGECACHE_IN_USE, own.session, "");
@@ -477,7 +477,7 @@ static void age(const char *path) {
   CHECK(unlink(path) == 0);
 }
 
-// The parts of a cache, of which one has all that is asked for.
+// A cache of three nodes, one of which has all pages that are read.
 static void nodes(void) {
   spillway_pagecache_options options = with_memory(3 << 20);
   options.nodes = 3;

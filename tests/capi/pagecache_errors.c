@@ -78,7 +78,7 @@ static void options_that_are_refused(void) {
   CHECK_ERROR(spillway_pagecache_open(&newer.known, &cache), SPILLWAY_PAGECACHE_INVALID, NULL,
               "does not know");
   newer.known.struct_bytes = offsetof(spillway_pagecache_options, memory_bytes_max);
-  newer.known.page_bytes = 3;  // past what it says it has
+  newer.known.page_bytes = 3;  // behind the bytes that the struct says it has
   CHECK_OK(spillway_pagecache_open(&newer.known, &cache), NULL);
   CHECK_OK(spillway_pagecache_close(cache), NULL);
 }
@@ -112,7 +112,7 @@ static void mistakes(void) {
   CHECK_ERROR(spillway_pagecache_sync(s, NULL), SPILLWAY_PAGECACHE_INVALID, s, "file is null");
   CHECK_ERROR(spillway_pagecache_remove(NULL, f), SPILLWAY_PAGECACHE_INVALID, NULL, "session is null");
   CHECK_ERROR(spillway_pagecache_sync(NULL, f), SPILLWAY_PAGECACHE_INVALID, NULL, "session is null");
-  // A file is one cache's.
+  // A file belongs to one cache.
   CHECK_ERROR(spillway_pagecache_read(s, second.file, 0, buffer, 1), SPILLWAY_PAGECACHE_INVALID, s,
               "another cache");
   CHECK_ERROR(spillway_pagecache_write(s, second.file, 0, buffer, 1), SPILLWAY_PAGECACHE_INVALID, s,
@@ -180,7 +180,7 @@ static void devices_that_are_refused(const char *folder, const char *path) {
   CHECK_ERROR(spillway_pagecache_add(own.cache, path, &strange, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
               "checksums is 9; give 0 or 1");
   CHECK(access(path, F_OK) != 0);  // what fails makes no file
-  // Sizes whose end would be left out.
+  // Sizes that are not whole pages: the end would be left out.
   const off_t sizes[] = {0, 1, 4095, 4097, 10001};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     struct stat facts;
@@ -205,7 +205,7 @@ static void devices_that_are_refused(const char *folder, const char *path) {
   close_opened(own);
 }
 
-// What was there is found for as long as it is in memory; what is gone is an error, and the rest goes on.
+// What was cut off can be read as long as it is in memory, and is an error afterwards; the rest can still be used.
 static void a_file_that_shrinks(const char *path) {
   make_file(path, 100 * kPage);
   const spillway_pagecache_options options = with_memory(1 << 20);
@@ -225,7 +225,7 @@ static void a_file_that_shrinks(const char *path) {
                SPILLWAY_PAGECACHE_IO, own.session);
   CHECK(view.holder == NULL);
   CHECK_OK(spillway_pagecache_read(own.session, own.file, 49 * kPage, &byte, 1), own.session);
-  // A whole page makes it longer again.
+  // Writing a whole page makes the file longer again.
   CHECK_OK(spillway_pagecache_write(own.session, own.file, 98 * kPage, many, kPage), own.session);
   CHECK_OK(spillway_pagecache_sync(own.session, own.file), own.session);
   CHECK_OK(spillway_pagecache_read(own.session, own.file, 80 * kPage, &byte, 1), own.session);
@@ -245,7 +245,7 @@ static void devices_that_fail(void) {
   CHECK_OK(spillway_pagecache_read(own.session, own.file, 0, &byte, 1), own.session);
   close_opened(own);
 
-  // What cannot be written stays in memory, and is told by each sync, and by a close.
+  // What cannot be written stays in memory, and each sync reports it, as does a close.
   const char *const faults[] = {"fault:write_eio=@1+:[memory:1M]", "fault:flush_eio=@1+:[memory:1M]",
                                 "fault:write_enospc=@1+:[memory:1M]"};
   const int statuses[] = {SPILLWAY_PAGECACHE_IO, SPILLWAY_PAGECACHE_IO, SPILLWAY_PAGECACHE_FULL};

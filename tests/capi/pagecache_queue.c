@@ -90,7 +90,7 @@ static void requests(const struct opened *own) {
   CHECK_OK(spillway_pagecache_queue_close(NULL), NULL);
 }
 
-// Of an array those before the one at fault are taken.
+// Of an array of requests, those before the wrong one are taken.
 static void mistakes(const struct opened *own, const struct opened *second) {
   spillway_pagecache_queue *queue;
   CHECK_OK(spillway_pagecache_queue_open(own->cache, NULL, &queue), NULL);
@@ -144,7 +144,7 @@ static void mistakes(const struct opened *own, const struct opened *second) {
   CHECK_STATUS(spillway_pagecache_queue_open(own->cache, NULL, NULL), SPILLWAY_PAGECACHE_INVALID, NULL);
 }
 
-// As many as it takes; nothing is closed or removed under what is under way.
+// A queue takes only so many requests; nothing can be closed or removed while requests are under way.
 static void limits(const struct opened *own) {
   const spillway_pagecache_queue_options options = {.struct_bytes = sizeof options, .requests = 3};
   spillway_pagecache_queue *queue;
@@ -174,7 +174,7 @@ static void limits(const struct opened *own) {
   CHECK(taken == 2);
   while (ended.count < 5) CHECK(spillway_pagecache_poll(queue, 60000) > 0);
 
-  // The descriptor tells of what was not there.
+  // The descriptor tells when requests for pages that were not in memory have ended.
   struct pollfd event = {.fd = spillway_pagecache_event(queue), .events = POLLIN};
   CHECK(event.fd > 2 && spillway_pagecache_event(queue) == event.fd);
   for (int i = 0; i < 3; ++i) {
@@ -190,12 +190,12 @@ static void limits(const struct opened *own) {
   }
   spillway_pagecache_poll(queue, 0);
   CHECK(poll(&event, 1, 0) == 0);
-  // What servers did is counted, too.
+  // What servers did counts, too.
   char text[8192];
   CHECK_OK(spillway_pagecache_stats(own->cache, text, sizeof text, NULL), NULL);
   CHECK(strstr(text, "\"queues\": 1}") != NULL && strstr(text, "\"misses\": 0,") == NULL &&
         strstr(text, "\"messages\": {\"requests\": 0,") == NULL);
-  // A page that is held: the wait has an end.
+  // A request for a page that is held: a poll waits only as long as it may.
   spillway_pagecache_view view = {.struct_bytes = sizeof view};
   CHECK_OK(spillway_pagecache_view_get(own->session, own->file, 0, 1, &view), own->session);
   all[0].offset = 0, all[0].kind = SPILLWAY_PAGECACHE_WRITE, ended.count = 0;
@@ -206,7 +206,7 @@ static void limits(const struct opened *own) {
   CHECK_OK(spillway_pagecache_queue_close(queue), NULL);
 }
 
-// Of another size than the library's.
+// Requests whose struct is larger than the library's.
 static void requests_of_a_later_version(const struct opened *own) {
   spillway_pagecache_queue *queue;
   CHECK_OK(spillway_pagecache_queue_open(own->cache, NULL, &queue), NULL);
@@ -246,7 +246,7 @@ void test_queue(void) {
   limits(&own);
   requests_of_a_later_version(&own);
   close_opened(second);
-  // A file is removed when its requests have ended, however many there were.
+  // A file can be removed when its requests have ended, however many there were.
   CHECK_OK(spillway_pagecache_remove(own.session, own.file), own.session);
   close_opened(own);
   // A queue alone keeps a cache open.

@@ -1,4 +1,4 @@
-// What the parts of the page cache's C test share: caches for a moment.
+// Shared by the parts of the page cache's C test: caches with a session and a file.
 #ifndef PAGECACHE_TEST_H
 #define PAGECACHE_TEST_H
 #include "spillway/pagecache.h"

@@ -117,7 +117,7 @@ TEST_F(PagecacheThreadsTest, ErrorsAreTheSessionsAndTheThreads) {
   });
 }
 
-// Of the bytes of one page a view sees all of a write, or nothing, however they are written; and statistics may be asked for all the time.
+// Within a page, a view sees all of a write or nothing, however it is written; and statistics may be asked for all the time.
 TEST_F(PagecacheThreadsTest, ViewsBesideWritesAndQueues) {
   constexpr int kReaders = 2, kWriters = 2, kRounds = 3000;
   constexpr size_t kCell = 512;

@@ -10,7 +10,7 @@ enum { kBytes = 1 << 18 };
 static const char *const kPolicies[] = {"auto", "inline", "epoch", "decoupled", "proactive"};
 enum { kPolicyCount = sizeof kPolicies / sizeof *kPolicies };
 
-// What was flushed is in the file after the fence, as another descriptor reads it; nothing waits for the kernel any more.
+// What was flushed is in the file after the fence, as another descriptor reads it; the kernel has nothing left to write.
 static void files(const char *folder) {
   const char *const kinds[] = {"auto", "file"};
   for (int k = 0; k < 2; ++k) {
@@ -29,11 +29,11 @@ static void files(const char *folder) {
     memory[99] = 'x';
     CHECK_OK(spillway_persist(memory + 99, 1));
     CHECK(dirty_bytes(path) == 0);
-    CHECK(statistic("executed_lines") == 0);  // nothing by the CPU
+    CHECK(statistic("executed_lines") == 0);  // none by the CPU
     memset(memory, 'm', kBytes);
     CHECK_OK(spillway_persist(memory, kBytes));
     CHECK(dirty_bytes(path) == 0);
-    // What nobody has flushed is written when it ends.
+    // What nobody has flushed is written when the mapping ends.
     memory[kBytes - 1] = 'y';
     CHECK_OK(spillway_persist_unmap(memory));
     char last = 0;
@@ -43,7 +43,7 @@ static void files(const char *folder) {
   }
 }
 
-// A file that is there is mapped as large as it is, grows, and is not cut.
+// A file that is there is mapped in its size if none is given; it grows, and is not cut.
 static void sizes(const char *folder) {
   const char *const path = path_in(folder, "file");
   char *memory = map_new(path, 8192, "dram");
@@ -63,7 +63,7 @@ static void sizes(const char *folder) {
   unlink(path);
 }
 
-// All policies in one thread, one after the other, on lines that are flushed again and again and on ones that are not.
+// All policies in one thread, one after the other, on lines that are flushed again and again, and on lines that are not.
 static void policies(const char *folder) {
   char *const memory = map_new(path_in(folder, "file"), kBytes, "dram");
   uint64_t asked = 0, fences = 0;
@@ -88,7 +88,7 @@ static void policies(const char *folder) {
   unlink(path_in(folder, "file"));
 }
 
-// Copies of every length from and to every alignment are what memmove makes, and flushed.
+// Copies of many lengths, from and to many alignments, are what memmove makes, and are flushed.
 static void copies(const char *folder) {
   const char *const kinds[] = {"dram", "file"};
   static char expected[8192], source[8192];
@@ -102,7 +102,7 @@ static void copies(const char *folder) {
         for (size_t bytes = 0; bytes < 1200; bytes = bytes < 200 ? bytes + 17 : bytes + 333) {
           CHECK(spillway_persist_copy(memory + to, source + from, bytes) == memory + to);
           memmove(expected + to, source + from, bytes);
-          // Over itself, up and down.
+          // Onto itself, upwards and downwards.
           spillway_persist_copy(memory + to + 5, memory + to, bytes);
           memmove(expected + to + 5, expected + to, bytes);
           spillway_persist_copy(memory + from, memory + to, bytes);
@@ -140,7 +140,7 @@ static void layouts(const char *folder) {
   CHECK(spillway_persist_layout(too_large, 2, 8, offsets) == 0);
 }
 
-// Domains of the caller's mapping come and go in parts; what is in none is flushed all the same.
+// Domains in the caller's mapping come and go in parts; what is in no domain is flushed all the same.
 static void parts_of_mappings(const char *folder) {
   (void)folder;
   char *const memory = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

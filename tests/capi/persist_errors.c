@@ -16,7 +16,7 @@
 
 static void *address = (void *)1;
 
-// The file of that name is refused, and none was made.
+// The file is refused, and none was made.
 static void refused_without_a_trace(const char *path, size_t bytes, const char *kind, int status,
                                     const char *words) {
   struct stat facts;
@@ -72,7 +72,7 @@ static void limits(const char *folder) {
   CHECK_OK(spillway_persist_unmap(map_new(path, 2 << 20, "dram")));
   const struct rlimit small = {1 << 20, all_bytes.rlim_max};
   CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  // A file that is larger already does not grow.
+  // A file that is already larger can be mapped: it does not grow.
   CHECK_OK(spillway_persist_map(path, 0, "dram", &address, NULL));
   CHECK_OK(spillway_persist_unmap(address));
   unlink(path);
@@ -86,7 +86,7 @@ static void limits(const char *folder) {
   CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
   refused_without_a_trace(path, 4096, "auto", SPILLWAY_PERSIST_NO_MEMORY, "too many open files");
   unlink(path);
-  // Enough for the file, and not for its folder, by which its name becomes durable.
+  // Enough for the file, but not for its folder, through which its name becomes durable.
   const struct rlimit one = {(rlim_t)next + 1, all_files.rlim_max};
   CHECK(setrlimit(RLIMIT_NOFILE, &one) == 0);
   refused_without_a_trace(path, 4096, "auto", SPILLWAY_PERSIST_NO_MEMORY,
@@ -96,7 +96,7 @@ static void limits(const char *folder) {
 
 static void do_nothing(int signal) { (void)signal; }
 
-// A file system of a bounded size, in memory. While a timer's signals come, one of a kernel before 6.10 allocates nothing large.
+// A file system of bounded size, in memory. In kernels before 6.10, it does not allocate anything large while a timer's signals keep coming.
 static void full_device(const char *folder) {
   (void)folder;
   const char *const shared = "/dev/shm";
@@ -120,7 +120,7 @@ static void full_device(const char *folder) {
   unlink(path);
 }
 
-// A block device made of a file, of which a part may be mapped, and all of it, and not more.
+// A block device made of a file: a part of it may be mapped, or all of it, but not more.
 static void block_devices(const char *folder) {
   char name[50];
   const int control = open("/dev/loop-control", O_RDWR);
@@ -191,7 +191,7 @@ static void adds(const char *folder) {
   // Nor is there room for one that spillway_persist_map() would make.
   refused_without_a_trace(path_in(folder, "file"), 4096, "dram", SPILLWAY_PERSIST_FULL, "256 domains");
   CHECK_OK(spillway_persist_remove(memory, sizeof memory));
-  // Nor for the two that would be left of one without its middle.
+  // Nor for the two that would be left if the middle of one were removed.
   for (int i = 0; i < 255; ++i) CHECK_OK(spillway_persist_add(memory + 128 * i, 64, "dram", -1));
   CHECK_OK(spillway_persist_add(memory + 32768, 32768, "dram", -1));
   CHECK_REFUSED(spillway_persist_remove(memory + 40960, 4096), SPILLWAY_PERSIST_FULL,
@@ -210,14 +210,14 @@ static void unmaps(const char *folder) {
   CHECK_STATUS(spillway_persist_unmap(mapped + 4096), SPILLWAY_PERSIST_ABSENT, NULL);
   CHECK_OK(spillway_persist_add(memory, 4096, "dram", -1));
   CHECK_STATUS(spillway_persist_unmap(memory), SPILLWAY_PERSIST_ABSENT, NULL);
-  CHECK_OK(spillway_persist_remove(mapped, 8192));  // it is mapped still
+  CHECK_OK(spillway_persist_remove(mapped, 8192));  // it is still mapped
   mapped[0] = 'x';
   CHECK_OK(spillway_persist_unmap(mapped));
   CHECK_STATUS(spillway_persist_unmap(mapped), SPILLWAY_PERSIST_ABSENT, NULL);
   unlink(path_in(folder, "file"));
 }
 
-// A descriptor that has nothing to sync: the fence tells of it, once.
+// A descriptor that cannot be synced: the fence reports it, once.
 static void fences(const char *folder) {
   char *const mapped = map_new(path_in(folder, "file"), 1 << 16, "file");
   CHECK_OK(spillway_persist_remove(mapped, 1 << 16));

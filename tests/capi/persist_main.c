@@ -59,7 +59,7 @@ void *map_new(const char *path, size_t bytes, const char *kind) {
 int main(void) {
   check_status_texts(SPILLWAY_PERSIST_UNSUPPORTED, SPILLWAY_PERSIST_TOO_SMALL);
   char folder[4096];
-  // On a disk as a rule: what lies in memory alone is never written.
+  // Usually on a disk: a file system in memory never writes anything.
   setenv("TMPDIR", "/var/tmp", 0);
   make_folder(folder, sizeof folder);
   test_errors(folder);

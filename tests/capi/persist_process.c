@@ -1,4 +1,4 @@
-// What comes with a process: what it is configured as, forks, threads that end, signals, its end.
+// What belongs to a process: its configuration, forks, threads that end, signals, its end.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ static void forks(const char *folder) {
   const char *const kinds[] = {"file", "dram"};
   for (int k = 0; k < 2; ++k)
     for (int i = 0; i < 2; ++i) {
-      // The thread sanitizer takes no children of a process with threads that start some.
+      // Under the thread sanitizer, a child of a process with threads cannot start threads.
       CHECK_OK(spillway_persist_set_policy(i == 0 || kThreadSanitizer ? "epoch" : "decoupled"));
       char *const memory = map_new(path, kBytes, kinds[k]);
       memory[0] = 'p';
@@ -60,7 +60,7 @@ static void *flush_and_end(void *policy) {
   return NULL;
 }
 
-// A thread that ends with lines that wait for its fence has fenced them.
+// A thread that ends fences the lines that wait for its fence.
 static void threads_that_end(const char *folder) {
   char *const policies[] = {"epoch", "decoupled", "auto"};
   const char *const path = path_in(folder, "file");
@@ -76,7 +76,7 @@ static void threads_that_end(const char *folder) {
   unlink(path);
 }
 
-// Another thread takes the mapping away before the fence.
+// Another thread unmaps the file before the fence.
 static void *unmap_it(void *memory) {
   CHECK_OK(spillway_persist_unmap(memory));
   return NULL;
@@ -150,7 +150,7 @@ static void signals(const char *folder) {
   unlink(path_in(folder, "file"));
 }
 
-// What handlers flush of a file is written, whoever fences.
+// What handlers flush in a file is written, whether they fence or the code that they interrupted.
 static void signals_and_files(const char *folder) {
   const char *const path = path_in(folder, "file");
   handled[0] = handled[1] = map_new(path, kBytes, "file");
@@ -218,7 +218,7 @@ static void newer(const char *folder) {
 }
 static void by_default(const char *folder) {
   (void)folder;
-  setenv("SPILLWAY_PERSIST_POLICY", "nonsense", 1);  // which is not asked any more
+  setenv("SPILLWAY_PERSIST_POLICY", "nonsense", 1);  // not read, since the program configures itself
   CHECK_OK(spillway_persist_configure(NULL));
   CHECK(statistic("asked_lines") == 0);
 }
@@ -239,7 +239,7 @@ static void wrong_environment(const char *folder) {
   CHECK(freopen("/dev/null", "w", stderr) != NULL);
   spillway_persist_flush(folder, 1);
 }
-// Who counts what changed sees every flush, and no thread has a policy.
+// When changed bytes are counted, every flush is seen, and no thread has a policy.
 static void observed(const char *folder) {
   (void)folder;
   static _Alignas(4096) char memory[8192];
@@ -251,16 +251,16 @@ static void observed(const char *folder) {
   CHECK(statistic("clean_lines") == 1 && statistic("dirty_bytes") == 32);
 }
 
-// What was found when it was flushed stands in no way of what the program says then.
+// A domain that was found by a flush is not in the way of one that the program adds later.
 static void found(const char *folder) {
   setenv("SPILLWAY_PERSIST_DOMAIN", "file", 1);
-  static _Alignas(4096) char memory[4096];  // nobody's
+  static _Alignas(4096) char memory[4096];  // in no domain
   spillway_persist_flush(memory, 64);
   CHECK(statistic("domains") == 1);
   CHECK_OK(spillway_persist_add(memory, sizeof memory, "dram", -1));
   CHECK(statistic("domains") == 1);
   CHECK_OK(spillway_persist_remove(memory, sizeof memory));
-  // A file's mapping that goes without a word, and another one in its place.
+  // A file's mapping that ends without being announced, and another one in its place.
   const char *const path = path_in(folder, "file");
   const int file = open(path, O_RDWR | O_CREAT, 0600);
   CHECK(file >= 0 && ftruncate(file, kBytes) == 0);
@@ -277,7 +277,7 @@ static void found(const char *folder) {
   unlink(path);
 }
 
-// What a program configures by itself takes nothing from who runs it with other options.
+// A program that configures itself does not undo what whoever runs it has asked to be observed.
 static void configured_and_observed(const char *folder) {
   (void)folder;
   setenv("SPILLWAY_PERSIST_NOTHING", "1", 1);

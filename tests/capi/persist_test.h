@@ -1,4 +1,4 @@
-// What the parts of the persistence runtime's C test share. There is one runtime in a process, so each test is a child's.
+// Shared by the parts of the persistence runtime's C test. There is one runtime in a process, so each test runs in a child.
 #ifndef PERSIST_TEST_H
 #define PERSIST_TEST_H
 #include <stdint.h>
@@ -19,7 +19,7 @@ static inline const char *persist_error_text(const void *none) {
 #define CHECK_OK(call) CHECK_STATUS(call, SPILLWAY_PERSIST_OK, NULL)
 #define CHECK_REFUSED(call, expected, words) CHECK_ERROR(call, expected, NULL, words)
 
-// Runs it in a child, which exits as its parent would. Returns the exit status, 128 + the signal that killed it.
+// Runs it in a child, which ends by exit(). Returns its exit status, or 128 + the signal that killed it.
 static inline int in_child(void (*run)(const char *folder), const char *folder) {
   fflush(NULL);
   const pid_t child = fork();
@@ -33,11 +33,11 @@ static inline int in_child(void (*run)(const char *folder), const char *folder) 
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// How many bytes of the file's mappings the process has changed that the kernel has not written. 0 where the file system writes nothing.
+// How many bytes the process has changed in the file's mappings that the kernel has not written yet. 0 if the file system writes nothing.
 uint64_t dirty_bytes(const char *path);
 // A number of the runtime's statistics, the first of that name.
 uint64_t statistic(const char *name);
-// "folder/name"; the caller is done with it before the next.
+// "folder/name", valid until the next call.
 const char *path_in(const char *folder, const char *name);
 void *map_new(const char *path, size_t bytes, const char *kind);
 

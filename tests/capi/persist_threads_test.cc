@@ -82,7 +82,7 @@ TEST_P(KindTest, AllPoliciesOnOneMapping) {
         ASSERT_EQ(spillway_persist_fence(), SPILLWAY_PERSIST_OK) << spillway_persist_error_text();
         fences.fetch_add(1);
         if (!is_file) continue;
-        // What was fenced is in the file, by another way than the mapping.
+        // What was fenced is in the file, read by another way than the mapping.
         const int reader = open(mapped.path().c_str(), O_RDONLY);
         char read_back[1000];
         ASSERT_EQ(pread(reader, read_back, 1000, own + kBytes / 16 - mapped.memory()), 1000);
@@ -91,7 +91,7 @@ TEST_P(KindTest, AllPoliciesOnOneMapping) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  // Copies flush parts of lines, or all of them.
+  // At least: some lines that spillway_persist_set() flushes are asked for, too.
   EXPECT_GE(statistic("asked_lines") - asked_before, asked.load());
   // Each thread's end is one fence more.
   EXPECT_EQ(statistic("fences") - fences_before, fences.load() + 4);
