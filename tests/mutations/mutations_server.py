@@ -89,6 +89,7 @@ MUTATIONS = [
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),
     client("keys in base64 are the last one's", (CHANGES, " && !command.meta.has('b');", ";"), gtest_filter="MemcacheClientTest.KeysInBase64*"),
     net("whoever answers top writes to its terminal", ("tools/spillway/server_metrics.cc", "!is_plain(name) || ", ""), gtest_filter="ServerMetrics.WhatNo*", test="server_metrics_test"),
+    net("an answer to top that breaks off is taken for a whole", ("tools/spillway/server_metrics.cc", "kHeadEnd.size() >= bytes;", "kHeadEnd.size() <= bytes;"), gtest_filter="ServerMetrics.WhatBreaksOff*", test="server_metrics_test"),
     net("what TLS says is not sent before a client is waited for", (CHANNEL, "  if (auto sent = send_kept(limit); !sent) return std::unexpected(sent.error());\n  if (wants == Wants::kClosed)", "  if (wants == Wants::kClosed)"), gtest_filter="ChannelTest.BytesGo*"),
     net("records that came with others wait for more", (CHANNEL, "secure_->has_more || SSL_has_pending(secure_->session.get()) == 1", "secure_->has_more"), gtest_filter="ChannelTest.ManyRecords*"),
     net("a client that says all the time that its keys are new has its worker to itself", (CHANNEL, "read_bytes >= kMaxReadBytes;", "read_bytes == SIZE_MAX;"), gtest_filter="ChannelTest.OthersRunWhileAClient*"),

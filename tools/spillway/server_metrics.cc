@@ -83,6 +83,17 @@ std::string ask_by_tls(int descriptor, const std::string& address, const std::st
   return receive_all(address, [&](std::span<char> to) { return client.receive(to); });
 }
 
+// Has the answer as many bytes behind its head as that says? Where a connection breaks off, the last number may lack some of its digits.
+bool is_whole(std::string_view answer) {
+  constexpr std::string_view kHeadEnd = "\r\n\r\n", kLength = "\r\nContent-Length: ";
+  const size_t end = answer.find(kHeadEnd), length = answer.substr(0, end).find(kLength);
+  if (length == std::string_view::npos) return true;
+  const std::string_view rest = answer.substr(length + kLength.size());
+  size_t bytes = 0;
+  std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
+  return end != std::string_view::npos && answer.size() - end - kHeadEnd.size() >= bytes;
+}
+
 // Terminals take some characters beyond ASCII for controls, too.
 bool is_plain(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return c >= ' ' && c <= '~'; });
@@ -144,6 +155,7 @@ Metrics fetch_metrics(const std::string& address, std::chrono::seconds limit) {
     throw std::runtime_error(
         concat("the server at ", printable(address),
                " takes no more connections that ask for metrics; end others, or wait a minute"));
+  if (!is_whole(answer)) fail(address, "the answer breaks off");
   Metrics metrics = parse_metrics(answer);
   if (metrics.empty()) fail(address, "what answers is not a server of this kind");
   return metrics;

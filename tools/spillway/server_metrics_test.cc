@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <list>
+#include <thread>
 
 #include "command.h"
 #include "descriptor.h"
@@ -55,9 +56,9 @@ TEST(ServerMetrics, WhatDoesNotAnswerIsNamed) {
   }
 }
 
-TEST(ServerMetrics, WhatTakesNoConnectionHasTakenTooLong) {
-  const Descriptor listens(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in at = {};
+// Listens at a port that is free, and stores where that is.
+void listen_somewhere(const Descriptor& listens, sockaddr_in& at) {
+  at = {};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t bytes = sizeof at;
@@ -65,11 +66,43 @@ TEST(ServerMetrics, WhatTakesNoConnectionHasTakenTooLong) {
   ASSERT_EQ(bind(*listens, address, bytes), 0);
   ASSERT_EQ(listen(*listens, 0), 0);
   ASSERT_EQ(getsockname(*listens, address, &bytes), 0);
+}
+
+// What is fetched from a server that answers this.
+Metrics fetch_from(std::string_view answer) {
+  const Descriptor listens(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at;
+  listen_somewhere(listens, at);
+  const std::jthread answers([&] {
+    const Descriptor client(accept(*listens, nullptr, nullptr));
+    char request[1024];
+    EXPECT_GT(recv(*client, request, sizeof request, 0), 0);
+    EXPECT_EQ(send(*client, answer.data(), answer.size(), MSG_NOSIGNAL), static_cast<ssize_t>(answer.size()));
+  });
+  return fetch_metrics(concat("127.0.0.1:", ntohs(at.sin_port)));
+}
+
+TEST(ServerMetrics, WhatBreaksOffIsNotShown) {
+  const std::string_view answer =
+      "HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nspillway_requests_total 1234567\n";
+  EXPECT_EQ(fetch_from(answer), (Metrics{{"requests_total", 1234567}}));
+  try {
+    fetch_from(answer.substr(0, answer.size() - 4));
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_TRUE(std::string(error.what()).contains(": the answer breaks off; ")) << error.what();
+  }
+}
+
+TEST(ServerMetrics, WhatTakesNoConnectionHasTakenTooLong) {
+  const Descriptor listens(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at;
+  listen_somewhere(listens, at);
   // They fill the queue of a listener that accepts nothing.
   std::list<Descriptor> waiting;
   for (int i = 0; i < 8; ++i) {
     waiting.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    static_cast<void>(connect(*waiting.back(), address, bytes));
+    static_cast<void>(connect(*waiting.back(), reinterpret_cast<sockaddr*>(&at), sizeof at));
   }
   try {
     fetch_metrics(concat("127.0.0.1:", ntohs(at.sin_port)), std::chrono::seconds(1));
