@@ -160,14 +160,15 @@ void borrow_error_output() {
 }
 
 long write_quietly(int descriptor, const char* from, size_t bytes) {
-  constexpr uint64_t kPipe = signal_bit(SIGPIPE);
-  const BlockedSignals blocked(kPipe);
+  constexpr uint64_t kReaderLeft = signal_bit(SIGPIPE), kFileTooLarge = signal_bit(SIGXFSZ);
+  const BlockedSignals blocked(kReaderLeft | kFileTooLarge);
   long written;
   do {
     written = syscall(SYS_write, descriptor, from, bytes);
   } while (written == -EINTR);
+  const uint64_t raised = written == -EPIPE ? kReaderLeft : written == -EFBIG ? kFileTooLarge : 0;
   constexpr timespec kAtOnce = {};
-  if (written == -EPIPE) syscall(SYS_rt_sigtimedwait, &kPipe, nullptr, &kAtOnce, sizeof kPipe);
+  if (raised != 0) syscall(SYS_rt_sigtimedwait, &raised, nullptr, &kAtOnce, sizeof raised);
   return written;
 }
 

@@ -40,8 +40,9 @@ void error_output_replaced();
 // For a thread with a descriptor table of its own: its descriptor 2 becomes that of the process.
 void borrow_error_output();
 
-// write(2) to what may be a pipe or a socket. It is repeated when a signal handler of the program interrupts the wait for a slow reader, and raises no
-// SIGPIPE if the reader has left (-EPIPE). Returns how many bytes were written, or -errno. Async-signal-safe.
+// write(2) to what may be a pipe or a socket. It is repeated when a signal handler of the program interrupts the wait for a slow reader, and raises
+// neither SIGPIPE if the reader has left (-EPIPE), nor SIGXFSZ if a file may not become longer (-EFBIG). Returns how many bytes were written, or -errno.
+// Async-signal-safe.
 long write_quietly(int descriptor, const char* from, size_t bytes);
 
 // How large this process may make a file (RLIMIT_FSIZE). Writing beyond that, or truncating a file to more, raises SIGXFSZ.

@@ -225,6 +225,19 @@ TEST(ErrorOutput, AReaderThatHasLeftDoesNotEndTheProgram) {
       testing::ExitedWithCode(0), "");
 }
 
+TEST(ErrorOutput, AFileThatMayNotBecomeLongerDoesNotEndTheProgram) {
+  EXPECT_EXIT(
+      {
+        const int file = open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR, 0600);
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 0;
+        if (dup2(file, 2) != 2 || setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
+        base::log("there is no room for this");
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(ErrorOutput, IsKeptWhenNobodyWaitsForItsEnd) {
   EXPECT_EXIT(
       {

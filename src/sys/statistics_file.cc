@@ -69,8 +69,7 @@ StatisticsFile::StatisticsFile(std::string_view name) {
 
 void StatisticsFile::put(const base::TextRef& text) {
   if (error_ != 0) return;
-  const long written = beside_.size() > 0 ? syscall(SYS_write, file_, text.c_str(), text.size())
-                                          : write_quietly(static_cast<int>(file_), text.c_str(), text.size());
+  const long written = write_quietly(static_cast<int>(file_), text.c_str(), text.size());
   if (written != static_cast<long>(text.size())) error_ = failed(written) ? written : -ENOSPC;
 }
 

@@ -26,8 +26,9 @@ class StatisticsFile {
   // Appends the text; after an error it does nothing.
   void put(const base::TextRef& text);
   // Ends it: the file now has all that was put, or after an error is what it was before. Called once. Errors: the first that occurred: ENAMETOOLONG;
-  // EINVAL, a disk; ENXIO, a socket, or a pipe that nobody reads; EPIPE, a pipe whose reader has left, which raises no signal; ENOSPC, less was written
-  // than was put; others as the kernel says. The message is the reason, without the path.
+  // EINVAL, a disk; ENXIO, a socket, or a pipe that nobody reads; EPIPE, a pipe whose reader has left, and EFBIG, a file that may not become longer
+  // (RLIMIT_FSIZE), neither of which raises a signal; ENOSPC, less was written than was put; others as the kernel says. The message is the reason,
+  // without the path.
   base::Expected<void> finish();
 
  private:

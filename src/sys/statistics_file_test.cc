@@ -208,12 +208,31 @@ TEST_F(StatisticsFileTest, FileThatIsNotWholeIsNotRenamed) {
         base::Text<16> part;
         part << "12345";
         file.put(part);
-        file.put(part);  // would raise SIGXFSZ
+        file.put(part);
         const auto finished = file.finish();
         _exit(!finished && finished.error().number == ENOSPC ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
   EXPECT_EQ(content("all"), "before");
+}
+
+// The kernel would send SIGXFSZ, which ends most programs.
+TEST_F(StatisticsFileTest, AFileThatMayNotBecomeLongerEndsNoProgram) {
+  EXPECT_EXIT(
+      {
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 5;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        StatisticsFile file(path("all"));
+        base::Text<16> part;
+        part << "12345";
+        file.put(part);
+        file.put(part);
+        const auto finished = file.finish();
+        _exit(!finished && finished.error().number == EFBIG ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EQ(files(), 0u);
 }
 
 }  // namespace
