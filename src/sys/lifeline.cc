@@ -1,5 +1,6 @@
 #include "sys/lifeline.h"
 
+#include <errno.h>
 #include <linux/memfd.h>
 #include <sys/mman.h>
 
@@ -21,6 +22,7 @@ std::unexpected<base::Error> refused(long result) {
 }  // namespace
 
 base::Expected<void> Lifeline::open() {
+  if (file_size_limit() < base::kOsPageBytes) return refused(-EFBIG);  // ftruncate would raise SIGXFSZ
   const long made = syscall(SYS_memfd_create, "spillway-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (failed(made)) return refused(made);
   auto owned = own_new_descriptor(made);

@@ -14,7 +14,7 @@ namespace sys {
 
 class Lifeline {
  public:
-  // Errors: EMFILE, ENOMEM, ENOSYS.
+  // Errors: EFBIG (RLIMIT_FSIZE), EMFILE, ENOMEM, ENOSYS.
   base::Expected<void> open();
   // Maps a lifeline that was let go again, so that one more child inherits it: it is over when both children are. Errors: ENOMEM; EPERM, it is over.
   base::Expected<void> open_again();

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace sys {
 namespace {
@@ -102,6 +105,20 @@ TEST(Lifeline, LastsAsLongAsAGrandchild) {
   for (int tries = 0; tries < 1000 && !line.is_over(); ++tries) usleep(10'000);
   EXPECT_TRUE(line.is_over());
   line.close();
+}
+
+// The kernel would send SIGXFSZ, which ends most programs.
+TEST(Lifeline, IsRefusedWhereFilesMayNotBeAsLarge) {
+  EXPECT_EXIT(
+      {
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 100;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        Lifeline line;
+        const auto opened = line.open();
+        _exit(!opened && opened.error().number == EFBIG ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

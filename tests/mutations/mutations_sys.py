@@ -24,6 +24,8 @@ MUTATIONS = [
     mutation("calls do not look at the gate", "*GateTest*", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", "")),
     mutation("child's lifeline is its parent's too", "Lifeline.*",
              ("src/sys/lifeline.cc", "  if (mapping_ != nullptr) syscall(SYS_munmap, mapping_, base::kOsPageBytes);\n", "")),
+    mutation("a lifeline that may not be as large ends the process", "Lifeline.IsRefused*",
+             ("src/sys/lifeline.cc", "  if (file_size_limit() < base::kOsPageBytes) return", "  if (false) return")),
     mutation("lifeline is not in the child", "Lifeline.*",
              ("src/sys/lifeline.cc", "PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_", "PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor_")),
     {"name": "barrier reaches no other CPU", "test": ("ctest", "^e2e_barrier$"), "patches": [
