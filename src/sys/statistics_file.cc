@@ -53,7 +53,7 @@ StatisticsFile::StatisticsFile(std::string_view name) {
   }
   switch (way_to(path_.view(), path_.c_str())) {
     case Way::kReplace:
-      beside_ << path_.view() << ".new";
+      beside_ << path_.view() << '.' << syscall(SYS_getpid) << ".new";
       file_ = syscall(SYS_openat, AT_FDCWD, beside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
       break;
     case Way::kAppend:

@@ -1,7 +1,8 @@
 // StatisticsFile: the file to which a program writes its statistics when it ends.
 //
-// It is written under another name beside its own, and renamed when it is whole, so that nobody reads half of it. Only files are replaced: a pipe or a
-// terminal is written to as it is, and so is what a link in /dev or /proc leads to; a disk or a socket is refused.
+// It is written under another name beside its own, which has the process id, and renamed when it is whole: nobody reads half of it, and if several
+// processes write it at the same time, it becomes that of the last. Only files are replaced: a pipe or a terminal is written to as it is, and so is what
+// a link in /dev or /proc leads to; a disk or a socket is refused.
 //
 // Thread contract: used by one thread.
 #pragma once
@@ -32,8 +33,8 @@ class StatisticsFile {
   base::Expected<void> finish();
 
  private:
-  base::Text<kMaxPathBytes + 2> path_;    // with room for one byte too many, which shows that it is too long
-  base::Text<kMaxPathBytes + 6> beside_;  // with .new; empty: path_ itself is written to
+  base::Text<kMaxPathBytes + 2> path_;     // with room for one byte too many, which shows that it is too long
+  base::Text<kMaxPathBytes + 17> beside_;  // path_, .PROCESS.new; empty: path_ itself is written to
   long file_ = -1;
   long error_ = 0;  // 0 or -errno
 };

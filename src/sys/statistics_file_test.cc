@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -62,6 +63,24 @@ TEST_F(StatisticsFileTest, IsThereWhenItIsWhole) {
   EXPECT_EQ(content("all"), "before");
   ASSERT_TRUE(file.finish());
   EXPECT_EQ(content("all"), "one\none\ntwo\n");
+  EXPECT_EQ(files(), 1u);
+}
+
+// As programs do that one command starts with the same environment.
+TEST_F(StatisticsFileTest, ProcessesThatEndAtTheSameTimeWriteWholeFiles) {
+  StatisticsFile file(path("all"));
+  base::Text<16> part;
+  part << "one\n";
+  file.put(part);
+  const pid_t other = fork();
+  if (other == 0) _exit(write(path("all"), "of another process\n") == 0 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  file.put(part);
+  EXPECT_EQ(content("all"), "of another process\n");
+  ASSERT_TRUE(file.finish());
+  EXPECT_EQ(content("all"), "one\none\n");
   EXPECT_EQ(files(), 1u);
 }
 

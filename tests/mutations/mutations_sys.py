@@ -138,6 +138,8 @@ MUTATIONS = [
              (WATCH, "  scan.category_mask = kPageWritten | kPagePresent;", "  scan.category_mask = kPagePresent;")),
     mutation("statistics file that is not whole takes the name", "StatisticsFileTest.*",
              (STATISTICS, "    if (error_ == 0) error_ = std::min(syscall(SYS_rename", "    error_ = std::min(syscall(SYS_rename")),
+    mutation("statistics files of two processes become one while they are written", "StatisticsFileTest.Processes*",
+             (STATISTICS, " << '.' << syscall(SYS_getpid) << \".new\";", " << \".new\";")),
     mutation("statistics file of a name that was cut", "StatisticsFileTest.*",
              (STATISTICS, "  if (path_.size() > kMaxPathBytes) {\n", "  if (false) {\n")),
     mutation("statistics file in the place of a device", "StatisticsFileTest.*",
