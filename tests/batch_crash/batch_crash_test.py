@@ -45,6 +45,8 @@ def life(changer, folder, synced, kill_seconds, is_early):
         text = said.read().decode(errors="replace")
     if text or status != (0 if kill_seconds is None else -9):
         raise Failure(f"{' '.join(command)} ended with {status}: {text}")
+    if found is None and not is_early:
+        raise Failure(f"{' '.join(command)} did not say what it found for {HANG_SECONDS} seconds")
     return found, synced
 
 

@@ -76,6 +76,7 @@ def device_of(path, scheme, key):
 def life(writer, path, key, model, number, generator, is_last):
     """Starts the writer, lets it go on for a while, and kills it."""
     wait_for_release(path)
+    dies_early = number % 5 == 4 and not is_last
     arguments = [str(writer), device_of(path, SCHEMES[number % 3], key), DURABILITIES[number // 3 % 3], str(generator.getrandbits(32))]
     with tempfile.TemporaryFile(dir=path.parent) as given, tempfile.TemporaryFile(dir=path.parent) as said:
         read_end, write_end = os.pipe()
@@ -83,7 +84,7 @@ def life(writer, path, key, model, number, generator, is_last):
         os.close(read_end)
         output = bytearray()
         reader_fd = process.stdout.fileno()
-        ends_at = time.monotonic() + (generator.uniform(0, 0.1) if number % 5 == 4 and not is_last else HANG_SECONDS)
+        ends_at = time.monotonic() + (generator.uniform(0, 0.1) if dies_early else HANG_SECONDS)
         to_write = model.lines().encode()
         os.set_blocking(write_end, False)
         os.set_blocking(reader_fd, False)
@@ -102,14 +103,12 @@ def life(writer, path, key, model, number, generator, is_last):
                 break
             if not is_ready and b"r" in output[::REPORT.size]:
                 is_ready = True
-                if number % 5 != 4 or is_last:
+                if not dies_early:
                     ends_at = time.monotonic() + generator.uniform(0.02, 0.6)
             time.sleep(0.001)
-        if is_last:
-            os.close(write_end)
-        else:
+        if not is_last or not is_ready:
             process.kill()
-            os.close(write_end)
+        os.close(write_end)
         os.set_blocking(reader_fd, True)
         output += process.stdout.read()
         process.stdout.close()
@@ -119,6 +118,8 @@ def life(writer, path, key, model, number, generator, is_last):
     model.take(bytes(output))
     if status != (0 if is_last else -9):
         raise Failure(f"start {number}: {' '.join(arguments)} ended with {status}: {text}")
+    if not is_ready and not dies_early:
+        raise Failure(f"start {number}: {' '.join(arguments)} had not read all keys after {HANG_SECONDS} seconds")
 
 
 def read_some(descriptor):

@@ -1,4 +1,4 @@
-"""Breakages of what checks the documentation, and how sources look: what is wrong passes."""
+"""Breakages of what checks the documentation, how sources look, and processes that are killed: what is wrong passes."""
 
 RUN = "tests/tutorials/run_tutorial.py"
 LINKS = "tests/docs/check_links.py"
@@ -7,6 +7,8 @@ CLAIMS = "tests/docs/check_claims.py"
 FORMATTING = "tests/formatting/check_formatting.py"
 MESSAGES = "tests/docs/check_messages.py"
 VARIABLES = "tests/docs/check_variables.py"
+TABLE_KILLS = "tests/batch_crash/batch_crash_test.py"
+STORE_KILLS = "tests/kv_crash/kv_crash_test.py"
 
 
 def of(name, test, *patches):
@@ -32,4 +34,6 @@ MUTATIONS = [
     of("a message that is told unasked has no row", "docs_messages", ("docs/operations.md", "| `store: ... has no new checkpoint: ...` |", "| no new checkpoint |")),
     of("a command of Redis' that is served is not on the page", "docs_redis_commands", ("docs/server.md", "GETDEL, ", "")),
     of("any variable that begins as a known one is known", "docs_checks", (VARIABLES, "if name not in names and", "if not name.startswith(tuple(names)) and")),
+    of("a table that hangs when it is opened is killed like any other", "crash_scripts", (TABLE_KILLS, "    if found is None and not is_early:\n", "    if False:\n")),
+    of("a store that hangs when it is opened is killed like any other", "crash_scripts", (STORE_KILLS, "    if not is_ready and not dies_early:\n", "    if False:\n")),
 ]
