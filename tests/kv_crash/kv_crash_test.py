@@ -78,7 +78,7 @@ def life(writer, path, key, model, number, generator, is_last):
     wait_for_release(path)
     dies_early = number % 5 == 4 and not is_last
     arguments = [str(writer), device_of(path, SCHEMES[number % 3], key), DURABILITIES[number // 3 % 3], str(generator.getrandbits(32))]
-    with tempfile.TemporaryFile(dir=path.parent) as given, tempfile.TemporaryFile(dir=path.parent) as said:
+    with tempfile.TemporaryFile(dir=path.parent) as said:
         read_end, write_end = os.pipe()
         process = subprocess.Popen(arguments, stdin=read_end, stdout=subprocess.PIPE, stderr=said, env=CLEAN)
         os.close(read_end)
