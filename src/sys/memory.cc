@@ -108,6 +108,11 @@ uint64_t cgroup_free_bytes(std::string_view directory, size_t top_size, const Gr
 base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access, const char* purpose) {
   long result = syscall(SYS_mmap, address, bytes, protection(access),
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  // Before Linux 4.17 the kernel takes the address for a wish.
+  if (!failed(result) && static_cast<uint64_t>(result) != address) {
+    syscall(SYS_munmap, result, bytes);
+    result = -EEXIST;
+  }
   if (failed(result)) {
     int number = static_cast<int>(-result);
     if (number == EEXIST) {

@@ -2,8 +2,15 @@
 
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,6 +21,7 @@
 
 #include "base/ids.h"
 #include "sys/files.h"
+#include "sys/kernel.h"
 
 namespace sys {
 namespace {
@@ -76,6 +84,48 @@ TEST(ReserveAt, NamesTheLimitWhenThereIsNoRoom) {
   EXPECT_EQ(reserved.error().number, ENOMEM);
   EXPECT_NE(std::string(reserved.error().message).find("ulimit -v"), std::string::npos);
 }
+
+#if !__has_feature(thread_sanitizer) && \
+    !__has_feature(address_sanitizer)  // they need system calls of their own
+// Answers a call of mmap() as a kernel does that does not know MAP_FIXED_NOREPLACE.
+void map_by_wish(int, siginfo_t*, void* interrupted) {
+  greg_t* const registers = static_cast<ucontext_t*>(interrupted)->uc_mcontext.gregs;
+  registers[REG_RAX] =
+      syscall_raw(SYS_mmap, registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
+                  registers[REG_R10] & ~MAP_FIXED_NOREPLACE, registers[REG_R8], registers[REG_R9]);
+}
+
+bool forget_fixed_noreplace() {
+  struct sigaction action = {};
+  action.sa_sigaction = map_by_wish;
+  action.sa_flags = SA_SIGINFO;
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 3 * sizeof(uint64_t)),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_FIXED_NOREPLACE, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program = {6, code};
+  return sigaction(SIGSYS, &action, nullptr) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(ReserveAt, RefusesAnotherAddressThatAnOldKernelChooses) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!forget_fixed_noreplace()) _exit(1);
+    const uint64_t address = free_address(kOsPageBytes);
+    if (!reserve_at(address, kOsPageBytes, Access::kReadWrite, "a test")) _exit(2);
+    const auto again = reserve_at(address, kOsPageBytes, Access::kNone, "a second test");
+    _exit(!again && again.error().number == EEXIST ? 0 : 3);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+#endif
 
 TEST(MapAnonymous, IsZeroedAndFailsWithAMessage) {
   auto memory = map_anonymous(3 * kOsPageBytes, "a test");
