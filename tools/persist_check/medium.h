@@ -1,6 +1,6 @@
 // Medium: what may be on the medium if power fails after an event of a history, by the rules of x86.
 //
-// 1 a line has one of its earlier contents there: all stores to it up to some store, in their order, and none after that
+// 1 a line has one of the contents there that it has had: all stores to it up to some store, in their order, and none after that
 // 2 any of the aligned units of 8 bytes of the next store may be there, too
 // 3 lines are independent of each other
 // 4 a flush covers the stores to its line that precede it. They are sure to be there once the thread that flushed has fenced; with an ordered flush
