@@ -251,7 +251,7 @@ class Changer {
     }
   }
 
-  // Where in the list of changes all before have been made.
+  // The position in the list of changes up to which all have been made.
   uint64_t made_count() {
     uint64_t made = record_.now().count;
     for (const auto& began : began_) made = std::min(made, began.load());

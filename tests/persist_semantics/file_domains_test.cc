@@ -1,5 +1,5 @@
-// What semantics_test.cc tests, for domains of files, which the kernel writes, and domains whose caches are saved when power fails, alone and beside others. Durable when a
-// fence returns is what the kernel was asked to write by then.
+// What semantics_test.cc tests, for domains of files, which the kernel writes, and domains whose caches are saved when power fails, alone and beside others. What is durable
+// when a fence returns is what the kernel was asked to write by then.
 #include <gtest/gtest.h>
 
 #include "programs.h"
