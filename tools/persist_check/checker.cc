@@ -189,8 +189,8 @@ class Checker {
     const size_t number = result_.images;
     Bug bug = narrow(choices, image);
     Signature key;
-    for (const LineNote& line : bug.behind) key.behind.insert(line.missing_site);
-    for (const LineNote& line : bug.ahead) key.ahead.insert(line.held_site);
+    for (const LineNote& line : bug.behind) key.behind.insert(*line.missing_site);
+    for (const LineNote& line : bug.ahead) key.ahead.insert(*line.held_site);
     if (key.is_sure()) {
       const auto known = std::ranges::find_if(known_, &Signature::is_sure);
       if (known != known_.end()) {

@@ -1,6 +1,7 @@
 // The check with a recovery command: finds images that a crash could leave and on which the recovery fails.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,10 @@ struct CheckOptions {
 // Which of the pending stores to an open line an image has.
 struct LineNote {
   LineId line;
-  uint64_t held_site = 0;     // of the last pending store that is there; 0: none is
-  uint64_t missing_site = 0;  // of the first pending store that is not there as a whole; 0: all are
-  bool is_torn = false;       // a part of the store at missing_site is there
-  bool was_flushed = false;   // the store at missing_site was flushed, but not fenced
+  std::optional<uint64_t> held_site = {};     // of the last pending store that is there
+  std::optional<uint64_t> missing_site = {};  // of the first pending store that is not there as a whole
+  bool is_torn = false;                       // a part of the store at missing_site is there
+  bool was_flushed = false;                   // the store at missing_site was flushed, but not fenced
 };
 
 struct Bug {

@@ -67,7 +67,7 @@ TEST_F(CheckerTest, SaysWhichLineWasAheadAndWhichBehind) {
   ASSERT_EQ(bug.behind.size(), 1u);
   EXPECT_EQ(bug.behind[0].line, line_id(0, 0));
   EXPECT_EQ(bug.behind[0].missing_site, 10u);
-  EXPECT_EQ(bug.behind[0].held_site, 0u);
+  EXPECT_FALSE(bug.behind[0].held_site.has_value());
   EXPECT_FALSE(bug.behind[0].was_flushed);
   ASSERT_EQ(bug.ahead.size(), 1u);
   EXPECT_EQ(bug.ahead[0].line, line_id(0, 1));
@@ -85,6 +85,20 @@ TEST_F(CheckerTest, SaysWhichLineWasAheadAndWhichBehind) {
   EXPECT_NE(as_text(report).find("line f+0x0: lacks the store at code at 0xa, not flushed\n"),
             std::string::npos);
   EXPECT_NE(as_json(report).find("\"command\": \"again 0\""), std::string::npos);
+}
+
+// Such as stores that are found when their mapping ends.
+TEST_F(CheckerTest, SaysThatStoresOfUnknownCodeAreThereOrNot) {
+  for (const uint64_t line : {0, 1}) log_.store(1, 0, kAddress + 64 * line, {1}, persist::kFound);
+  const CheckResult result = run([](auto lines, auto&) { return lines[1] == 0 || lines[0] == 1; });
+  ASSERT_EQ(result.bugs.size(), 1u);
+  const Report report = {
+      .history = &history_, .findings = {}, .has_recovery = true, .options = {}, .checked = result};
+  const std::string text = as_text(report);
+  EXPECT_NE(text.find("line f+0x0: lacks the store at unknown code, not flushed\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("line f+0x40: holds the store at unknown code\n"), std::string::npos) << text;
+  EXPECT_NE(as_json(report).find("\"lacks\": {"), std::string::npos) << as_json(report);
 }
 
 TEST_F(CheckerTest, SaysThatAStoreIsTorn) {

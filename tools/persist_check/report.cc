@@ -49,7 +49,9 @@ std::vector<uint64_t> sites_of(const Report& report) {
   for (const Bug& bug : report.checked.bugs) {
     if (bug.event_count > 0) sites.push_back(report.history->events[bug.event_count - 1].site);
     for (const auto* const lines : {&bug.behind, &bug.ahead})
-      for (const LineNote& line : *lines) sites.insert(sites.end(), {line.held_site, line.missing_site});
+      for (const LineNote& line : *lines)
+        for (const std::optional<uint64_t>& site : {line.held_site, line.missing_site})
+          if (site) sites.push_back(*site);
   }
   std::ranges::sort(sites);
   sites.erase(std::ranges::unique(sites).begin(), sites.end());
@@ -69,10 +71,10 @@ std::string line_name(const History& history, LineId line) {
 
 void print_line(std::ostream& text, const Report& report, const Sites& sites, const LineNote& line) {
   text << "  line " << line_name(*report.history, line.line) << ": ";
-  if (line.held_site != 0) text << "holds the store at " << sites.name(line.held_site);
-  if (line.missing_site != 0)
-    text << (line.held_site != 0 ? ", " : "") << (line.is_torn ? "a part of" : "lacks") << " the store at "
-         << sites.name(line.missing_site)
+  if (line.held_site) text << "holds the store at " << sites.name(*line.held_site);
+  if (line.missing_site)
+    text << (line.held_site ? ", " : "") << (line.is_torn ? "a part of" : "lacks") << " the store at "
+         << sites.name(*line.missing_site)
          << (line.was_flushed ? ", flushed but not fenced" : ", not flushed");
   text << '\n';
 }
@@ -103,8 +105,8 @@ nlohmann::json line_json(const Report& report, const Sites& sites, const LineNot
                          {"offset", line_of(line.line) * base::kLineBytes},
                          {"is_torn", line.is_torn},
                          {"was_flushed", line.was_flushed}};
-  if (line.held_site != 0) json["holds"] = site_json(sites, line.held_site);
-  if (line.missing_site != 0) json["lacks"] = site_json(sites, line.missing_site);
+  if (line.held_site) json["holds"] = site_json(sites, *line.held_site);
+  if (line.missing_site) json["lacks"] = site_json(sites, *line.missing_site);
   return json;
 }
 
