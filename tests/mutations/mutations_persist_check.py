@@ -72,6 +72,8 @@ MUTATIONS = [
     mutation("crashes come only behind fences", (CHECKER, "if (medium.advance()) preferred.insert({i, i + 1});", "if (medium.advance()) preferred.insert(i + 1);"), gtest_filter="CheckerTest.*"),
     mutation("a failure is not narrowed to its lines", (CHECKER, "          image = other;\n", ""), gtest_filter="CheckerTest.*"),
     mutation("lines that do not matter are named", (CHECKER, "          if (!to_newest) matters[i] = false;\n", ""), gtest_filter="CheckerTest.*"),
+    mutation("a recovery runs without an image", (CHECKER, "  if (history.files.empty()) return {};", "  if (false) return {};"), gtest_filter="CheckTest.*"),
+    mutation("nobody is told that there is no image to recover from", (SUBCOMMAND, "if (file_count == 0 && history.damage.empty())", "if (false)"), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("stores of unknown code are not named", ("tools/persist_check/report.cc", '  if (line.held_site) text << "holds', '  if (line.held_site.value_or(0) != 0) text << "holds'), gtest_filter="CheckerTest.SaysThatStores*"),
     mutation("what a recovery changed is there for the next", (TRIAL, "    if (memcmp(there + at, wanted + at, length) == 0) continue;\n", "    if (there[at] == wanted[at]) continue;\n"), gtest_filter="TrialTest.*"),
     mutation("what a recovery wrote behind a mapping is there for the next", (TRIAL, "ftruncate(*image, static_cast<off_t>(bytes)) != 0 ||\n      ", ""), gtest_filter="TrialTest.*"),

@@ -14,6 +14,7 @@ from support import CLEAN, HANG_SECONDS, assert_refused, built_in, shown_on_a_te
 from checked import COMPILERS, SPILLWAY, WORK, compile_all, recovery, spillway  # noqa: E402
 
 TABLE = WORK / "table.told"
+WINDOW_BYTES = 1 << 20  # before the first record of a log
 # Stores to a file that it maps and tells nobody of; with another word, whether what is stored there is in its order. With two it unmaps the file, as any program may, and ends.
 MAPPED = """
 #include <fcntl.h>
@@ -72,6 +73,14 @@ class Usage(unittest.TestCase):
         self.assert_wrong("not found", "check", "--out", self.out, "--recover", "/nowhere/fsck {}", *self.program)
         self.assert_wrong("denied", "check", "--out", self.out, "--recover", f"{WORK}/mapped.c {{}}", *self.program)
         self.assert_wrong("{2}, but the program mapped 1 file", "check", "--out", self.out, "--recover", "cmp {} {2}", *self.program)
+
+    def test_a_recovery_without_an_image(self):
+        spillway("check", "--out", self.out, *self.program)
+        log = self.folder / "beginning"
+        log.write_bytes((self.out / "log").read_bytes()[:WINDOW_BYTES])
+        self.assert_wrong("no mapping was recorded", "check", "--out", self.out, "--log", log, "--recover", "fsck {}")
+        ended = spillway("check", "--out", self.out, "--log", log)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), ended)
 
     def test_a_recovery_that_never_succeeds(self):
         ended = spillway("check", "--out", self.out, "--recover", "false {}", "--images", 2, *self.program)

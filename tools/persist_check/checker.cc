@@ -230,6 +230,7 @@ class Checker {
 
 CheckResult check(const History& history, const CheckOptions& options, const Recover& recover,
                   const Keep& keep, bool has_marker) {
+  if (history.files.empty()) return {};  // there is no image to recover from
   return Checker(history, options, recover, keep, has_marker).run();
 }
 

@@ -161,6 +161,17 @@ TEST_F(CheckerTest, FewCrashPointsAreThoseAtFences) {
   EXPECT_FALSE(few.is_all);
 }
 
+TEST(CheckTest, NothingIsTriedWithoutAMapping) {
+  LogBuilder log;
+  log.fence(1, 13);
+  const History history = log.history();
+  const CheckResult result = check(
+      history, {}, [](const Content&, const std::string&) { return Outcome{false, "no image"}; },
+      [](const Content&, const std::string&, size_t) { return ""; }, false);
+  EXPECT_TRUE(result.bugs.empty());
+  EXPECT_EQ(result.images, 0u);
+}
+
 TEST_F(CheckerTest, ManyFailuresEndIt) {
   for (uint64_t i = 1; i <= 400; ++i) {
     log_.store(1, 10 + i, kAddress, {i});

@@ -195,7 +195,12 @@ persist_check::History read(const CommandLine& line) {
 }
 
 // Otherwise CMD would get the words in braces literally, and fail on every image.
-void require_files(const std::string& recover, size_t file_count) {
+void require_files(const std::string& recover, const persist_check::History& history) {
+  const size_t file_count = history.files.size();
+  if (file_count == 0 && history.damage.empty())
+    throw WrongInput(
+        "persist check: no mapping was recorded, so there is no image for --recover; leave it out, or have "
+        "the program map its file");
   for (size_t number = file_count + 1; number < 100; ++number)
     if (const std::string word = concat("{", std::to_string(number), "}"); recover.contains(word))
       throw WrongInput(concat("persist check: --recover has ", word, ", but the program mapped ",
@@ -233,7 +238,7 @@ class CheckProgress {
 
 persist_check::CheckResult check_recovery(const CommandLine& line, const persist_check::History& history) {
   using Content = std::vector<std::vector<persist_check::Units>>;
-  require_files(line.recover, history.files.size());
+  require_files(line.recover, history);
   persist_check::Trial trial(history, {line.recover, line.out, line.timeout});
   CheckProgress progress;
   persist_check::CheckOptions options = line.check;
