@@ -87,6 +87,8 @@ MUTATIONS = [
     client("a flush that is refused is so in text, and aloud", (CHANGES, "return answer_refused(command, \"CLIENT_ERROR flush_all not allowed\");", "return write_line(\"CLIENT_ERROR flush_all not allowed\");"), gtest_filter="MemcacheClientTest.*Flush*"),
     client("any cas is that of an item that has none", (CHANGES, "command.has_cas && (command.cas != 0 || !is_joined)", "command.has_cas && command.cas != 0"), gtest_filter="MemcacheClientTest.TheCas*"),
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),
+    client("an item is claimed by its former expiry, wherever that is changed", (GETS, "options.claims_by_new_expiry = !command.meta.claims_before_touch();", "options.claims_by_new_expiry = false;"), gtest_filter="MemcacheClientTest.FlagsAbout*"),
+    client("the expiry is told that the command leaves, wherever it is asked for", (CLIENT, "const bool is_last = makes == is_made && touches == command.has_exptime;", "const bool is_last = true;"), gtest_filter="MemcacheClientTest.FlagsAbout*"),
     client("keys in base64 are the last one's", (CHANGES, " && !command.meta.has('b');", ";"), gtest_filter="MemcacheClientTest.KeysInBase64*"),
     net("whoever answers top writes to its terminal", ("tools/spillway/server_metrics.cc", "!is_plain(name) || ", ""), gtest_filter="ServerMetrics.WhatNo*", test="server_metrics_test"),
     net("an answer to top that breaks off is taken for a whole", ("tools/spillway/server_metrics.cc", "kHeadEnd.size() >= bytes;", "kHeadEnd.size() <= bytes;"), gtest_filter="ServerMetrics.WhatBreaksOff*", test="server_metrics_test"),

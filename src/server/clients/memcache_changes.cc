@@ -201,7 +201,7 @@ base::Expected<void> MemcacheClient::add(const Command& command) {
   if (command.has_exptime) options.expires_ms = expiry_of(command.exptime);
   if (command.creates) {
     options.initial = command.initial;
-    options.initial_expires_ms = expiry_of(command.create_exptime);
+    options.initial_expires_ms = expiry_after(command, true, command.has_exptime, kNever);
   }
   auto added = items_.add(command.key, options);
   if (!added) return answer_error(command, added.error());
@@ -213,9 +213,10 @@ base::Expected<void> MemcacheClient::add(const Command& command) {
     return reply([&](auto& to) { memcache::write_binary_number(to, command, number, added->cas); });
   if (command.protocol == Protocol::kClassic)
     return reply([&](auto& to) { memcache::write_number(to, number); });
+  const uint64_t told_ms = told_expiry(command, added->is_made, added->former_expires_ms, added->expires_ms);
   const memcache::MetaItem meta = {.value_bytes = digits_of(number),
                                    .cas = added->cas,
-                                   .seconds_left = seconds_left(added->expires_ms, items_.clock().now_ms())};
+                                   .seconds_left = seconds_left(told_ms, items_.clock().now_ms())};
   return reply([&](auto& to) {
     memcache::write_meta(to, command, result, meta);
     if (memcache::answers_with_value(command, result)) memcache::write_number(to, number);

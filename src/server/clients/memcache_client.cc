@@ -76,6 +76,22 @@ uint64_t MemcacheClient::expiry_of(int64_t exptime) const {
   return expiry_of_exptime(exptime, items_.clock().now_ms());
 }
 
+// What flags N, if it `makes`, and T, if it `touches`, leave of an expiry: if both do, what the later one says.
+uint64_t MemcacheClient::expiry_after(const Command& command, bool makes, bool touches,
+                                      uint64_t former_ms) const {
+  if (touches && (!makes || command.meta.makes_before_touch())) return expiry_of(command.exptime);
+  return makes ? expiry_of(command.create_exptime) : former_ms;
+}
+
+// The expiry that flag t tells, where the item had, or gets, these before and after the command.
+uint64_t MemcacheClient::told_expiry(const Command& command, bool is_made, uint64_t former_ms,
+                                     uint64_t expires_ms) const {
+  const bool makes = is_made && !command.meta.tells_before_making();
+  const bool touches = command.has_exptime && !command.meta.tells_before_touch();
+  const bool is_last = makes == is_made && touches == command.has_exptime;
+  return is_last ? expires_ms : expiry_after(command, makes, touches, former_ms);
+}
+
 // REQUIRES: there is some input.
 base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
   if (!is_known_) {

@@ -68,6 +68,8 @@ class MemcacheClient {
   static const char* name_of(const Command& command);
   void note(const Command& command);
   uint64_t expiry_of(int64_t exptime) const;
+  uint64_t expiry_after(const Command& command, bool makes, bool touches, uint64_t former_ms) const;
+  uint64_t told_expiry(const Command& command, bool is_made, uint64_t former_ms, uint64_t expires_ms) const;
 
   // How much follows the command's line: its value, and in text the line end behind it.
   size_t block_bytes(const Command& command) const {

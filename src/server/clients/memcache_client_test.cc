@@ -185,6 +185,16 @@ TEST_F(MemcacheClientTest, WhatEndsSoonIsToBeFetchedAnew) {
   EXPECT_EQ(ask("mg stays R9223372036854775807\r\n"), "HD\r\n");
 }
 
+TEST_F(MemcacheClientTest, FlagsAboutTheExpiryAreHeededInTheirOrder) {
+  ask("set a 0 10 1\r\nx\r\nset b 0 10 1\r\nx\r\n");
+  EXPECT_EQ(ask("mg a t T100\r\nmg a t\r\nmg a R200 T300 t\r\n"), "HD t10\r\nHD t100\r\nHD t300 W\r\n");
+  EXPECT_EQ(ask("mg b T100 R30\r\nmg b T20 R30 t\r\n"), "HD\r\nHD t20 W\r\n");
+  EXPECT_EQ(ask("mg c t N60\r\nmg c t\r\nmg d N60 T30 t\r\nmg d t\r\nmg e T30 t N60\r\nmg e t\r\n"),
+            "HD t-1 W\r\nHD t60 Z\r\nHD t30 W\r\nHD t30 Z\r\nHD t30 W\r\nHD t60 Z\r\n");
+  EXPECT_EQ(ask("ma n N60 T30 t\r\nma n t T90\r\nma n T40 t\r\nma o t N60\r\nma o t\r\n"),
+            "HD t30\r\nHD t30\r\nHD t40\r\nHD t-1\r\nHD t60\r\n");
+}
+
 TEST_F(MemcacheClientTest, WhatIsWrongIsSaidAndTheConnectionGoesOn) {
   EXPECT_EQ(ask("fly\r\n"), "ERROR\r\n");
   EXPECT_EQ(ask("set a 0 0 3\r\nabcde\r\n"), "CLIENT_ERROR bad data chunk\r\nERROR\r\n");

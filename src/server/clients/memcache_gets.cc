@@ -163,15 +163,20 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
                           .own_cas = command.own_cas,
                           .claims_stale = command.protocol == Protocol::kMeta};
   if (command.verb == Verb::kGat || command.has_exptime) options.expires_ms = expiry_of(command.exptime);
-  if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);
-  if (command.meta.has('R')) options.claims_before_ms = expiry_of(command.meta.recache_exptime);
+  if (command.creates) options.makes_until_ms = expiry_after(command, true, command.has_exptime, kNever);
+  if (command.meta.has('R')) {
+    options.claims_before_ms = expiry_of(command.meta.recache_exptime);
+    options.claims_by_new_expiry = !command.meta.claims_before_touch();
+  }
   auto fetched = items_.fetch(key, options);
   if (!fetched) return answer_error(command, fetched.error());
   if (!is_noted) note_fetched(key, fetched->item);
   if (!fetched->item.found() && !fetched->is_made) return answer_miss(command);
   memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());
   meta.cas = fetched->cas;
-  meta.seconds_left = seconds_left(fetched->expires_ms, items_.clock().now_ms());
+  const uint64_t told_ms =
+      told_expiry(command, fetched->is_made, fetched->item.expires_ms(), fetched->expires_ms);
+  meta.seconds_left = seconds_left(told_ms, items_.clock().now_ms());
   meta.idle_seconds = fetched->facts.idle_s;
   meta.was_used = fetched->facts.was_used;
   meta.is_won = fetched->has_claimed;

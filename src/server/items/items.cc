@@ -163,11 +163,12 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
       return change;
     }
     if (!item.found()) return Change::nothing(Outcome::kAbsent);
-    const bool ends_soon = item.expires_ms() != kNever && item.expires_ms() < options.claims_before_ms;
-    fetched.has_claimed =
-        !item.marks().is_claimed && ((options.claims_stale && item.marks().is_stale) || ends_soon);
     Change change = Change::same_as(item);
     change.expires_ms = options.expires_ms.value_or(item.expires_ms());
+    const uint64_t ends_ms = options.claims_by_new_expiry ? change.expires_ms : item.expires_ms();
+    const bool ends_soon = ends_ms != kNever && ends_ms < options.claims_before_ms;
+    fetched.has_claimed =
+        !item.marks().is_claimed && ((options.claims_stale && item.marks().is_stale) || ends_soon);
     change.head.marks.is_claimed = item.marks().is_claimed || fetched.has_claimed;
     const bool is_same = change.expires_ms == item.expires_ms() && !fetched.has_claimed;
     return is_same ? Change::nothing(Outcome::kDone) : change;

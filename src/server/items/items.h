@@ -74,6 +74,7 @@ struct FetchOptions {
   uint64_t own_cas = 0;  // of the item that is made
   // The caller claims an item that nobody has claimed, if it ends before this time (mg with R), or, with claims_stale, if it is stale.
   uint64_t claims_before_ms = 0;
+  bool claims_by_new_expiry = false;  // claims_before_ms is compared with when the item is to end from now on
   bool claims_stale = false;
 };
 
@@ -114,6 +115,7 @@ struct Added {
   bool is_made = false;
   uint64_t cas = 0;
   uint64_t expires_ms = kNever;
+  uint64_t former_expires_ms = kNever;  // of add(): the item's before the call
 };
 
 struct ExpireOptions {

@@ -47,6 +47,18 @@ TEST_F(ItemsMetaTest, OneFetchClaimsWhatEndsSoon) {
   EXPECT_EQ(of(items.get("key")).marks(), Marks{});
 }
 
+TEST_F(ItemsMetaTest, AFetchThatTouchesMayClaimByTheNewExpiry) {
+  set("key", "value", {.expires_ms = now_ms() + 10});
+  const auto claims = [&](uint64_t ends_after_ms) {
+    return of(items.fetch("key", {.expires_ms = now_ms() + ends_after_ms,
+                                  .claims_before_ms = now_ms() + 100,
+                                  .claims_by_new_expiry = true}))
+        .has_claimed;
+  };
+  EXPECT_FALSE(claims(300));
+  EXPECT_TRUE(claims(50));
+}
+
 TEST_F(ItemsMetaTest, FetchTouches) {
   EXPECT_FALSE(of(items.fetch("key", {.expires_ms = now_ms() + 1})).item.found());
   set("key", "value", {.flags = 2, .expires_ms = now_ms() + 10});

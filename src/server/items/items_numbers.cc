@@ -19,6 +19,7 @@ base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOption
   Added<uint64_t> added;
   char digits[kMaxDigits];
   const auto decide = [&](Item& item) -> Change {
+    added.former_expires_ms = item.expires_ms();
     added.is_made = !item.found() && options.initial.has_value();
     if (added.is_made) {
       added.number = *options.initial;

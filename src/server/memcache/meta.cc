@@ -39,9 +39,13 @@ std::string_view read_flag(char letter, std::string_view argument, std::span<cha
     case 'q': command.is_quiet = true; return kNoMistake;
     case 'O': command.meta.opaque = argument; return kNoMistake;
     case 'F': return read_number(argument, command.flags, messages::kBadFormat);
-    case 'T': command.has_exptime = true; return read_number(argument, command.exptime, messages::kBadToken);
+    case 'T':
+      command.has_exptime = true;
+      command.meta.note_touch();
+      return read_number(argument, command.exptime, messages::kBadToken);
     case 'N':
       command.creates = true;
+      command.meta.note_making();
       return read_number(argument, command.create_exptime, messages::kBadToken);
     case 'R': return read_number(argument, command.meta.recache_exptime, messages::kBadToken);
     case 'C': command.has_cas = true; return read_number(argument, command.cas, messages::kBadToken);

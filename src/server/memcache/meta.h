@@ -25,6 +25,9 @@
 // | x               | the value goes, the item stays (md)                        |
 // | L P             | nothing: kept for proxies                                  |
 //
+// T, N, R and t are heeded in the order in which they stand: t before T tells the expiry that T changes, and R before T
+// compares it.
+//
 // E, x, N of ms, and s in the reply to ms are of later versions than 1.6.18, which refuses the first two and
 // ignores the others.
 #pragma once

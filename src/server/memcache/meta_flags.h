@@ -22,6 +22,19 @@ class MetaFlags {
   std::string_view opaque;      // O: without the letter, at most kMaxOpaqueBytes
   int64_t recache_exptime = 0;  // R: a client that sees an item that ends before then is to fetch it anew
 
+  // memcached heeds flags in their order: what stands before T, or N, is about the expiry that the item has until then.
+  bool tells_before_touch() const { return tells_before_touch_; }    // t stands before T
+  bool tells_before_making() const { return tells_before_making_; }  // t before N
+  bool claims_before_touch() const { return claims_before_touch_; }  // R before T
+  bool makes_before_touch() const { return makes_before_touch_; }    // N before T
+  // To be called when T, and when N, has been added.
+  void note_touch() {
+    tells_before_touch_ = has('t');
+    claims_before_touch_ = has('R');
+    makes_before_touch_ = has('N');
+  }
+  void note_making() { tells_before_making_ = has('t'); }
+
   static constexpr std::string_view kReplied = "Ocfhklst";
   static constexpr size_t kMaxOpaqueBytes = 31;
 
@@ -36,6 +49,8 @@ class MetaFlags {
   uint64_t seen_ = 0;  // bit 0: 'A'
   char replied_[kReplied.size()] = {};
   uint8_t replied_count_ = 0;
+  bool tells_before_touch_ = false, tells_before_making_ = false;
+  bool claims_before_touch_ = false, makes_before_touch_ = false;
 };
 
 }  // namespace server::memcache

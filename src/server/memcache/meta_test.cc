@@ -69,6 +69,17 @@ TEST_F(Meta, GetsThatChangeTheItem) {
   EXPECT_EQ(command.meta.replied(), "");
 }
 
+TEST_F(Meta, WhatStandsBeforeAnExpiryIsKnown) {
+  MetaFlags flags = accept("mg key t R1 N2 T3").meta;
+  EXPECT_TRUE(flags.tells_before_touch() && flags.tells_before_making());
+  EXPECT_TRUE(flags.claims_before_touch() && flags.makes_before_touch());
+  flags = accept("mg key T3 N2 R1 t").meta;
+  EXPECT_FALSE(flags.tells_before_touch() || flags.tells_before_making());
+  EXPECT_FALSE(flags.claims_before_touch() || flags.makes_before_touch());
+  flags = accept("ma key N2 t T3").meta;
+  EXPECT_TRUE(flags.tells_before_touch() && !flags.tells_before_making() && flags.makes_before_touch());
+}
+
 // Letters that only other commands know, and those for proxies, mean nothing; their arguments have to be
 // right nevertheless.
 TEST_F(Meta, LettersOfOtherCommandsAreAllowed) {
