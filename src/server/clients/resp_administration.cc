@@ -44,7 +44,7 @@ void RespClient::command_infos(Arguments arguments) {
     if (const Command* const command = resp::find_by_name(name))
       info_of(*command);
     else
-      answer_.null_array();
+      answer_.null();
   }
 }
 

@@ -15,7 +15,7 @@ TEST_F(RespAdministrationTest, CommandsAreTold) {
   EXPECT_EQ("*" + count.substr(1), ask("COMMAND").substr(0, count.size()));
   EXPECT_EQ(ask("COMMAND INFO get none"),
             "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n*3\r\n+@read\r\n"
-            "+@string\r\n+@fast\r\n*0\r\n*0\r\n*0\r\n*-1\r\n");
+            "+@string\r\n+@fast\r\n*0\r\n*0\r\n*0\r\n$-1\r\n");
   EXPECT_TRUE(ask("COMMAND DOCS get none").starts_with("*2\r\n$3\r\nget\r\n*4\r\n$7\r\nsummary\r\n"));
   EXPECT_EQ("*" + std::to_string(2 * std::stoi(count.substr(1))) + "\r\n",
             ask("COMMAND DOCS").substr(0, count.size() + 1));
@@ -50,7 +50,7 @@ TEST_F(RespAdministrationTest, OthersAreAnsweredWhileAClientIsToldOfManyCommands
   std::string answered = "*" + std::to_string(kNames) + "\r\n";
   for (int i = 0; i < kNames; ++i) {
     asked += bulk("none");
-    answered += "*-1\r\n";
+    answered += "$-1\r\n";
   }
   bool was_meanwhile = false;
   // On a busy machine the other client may ask too late.
