@@ -38,7 +38,7 @@ TEST(Mutex, ExcludesUnderContention) {
   EXPECT_EQ(plain[0], kThreads * kRounds);
 }
 
-// Holders keep the lock asleep, so that the others stop spinning and sleep in the kernel.
+// Holders sleep while they have the lock, so that the others stop spinning and sleep in the kernel.
 TEST(Mutex, WakesEverySleeper) {
   Mutex mutex;
   int entered = 0;
