@@ -251,6 +251,7 @@ bool allow_stores(void* address, uint64_t bytes) {
 }
 
 bool write_file_piece(int descriptor, uint64_t offset, const void* from, uint64_t bytes) {
+  if (offset + bytes > file_size_limit()) return false;  // the kernel would send SIGXFSZ
   for (uint64_t done = 0; done < bytes;) {
     const long n =
         syscall(SYS_pwrite64, descriptor, static_cast<const char*>(from) + done, bytes - done, offset + done);
@@ -262,6 +263,7 @@ bool write_file_piece(int descriptor, uint64_t offset, const void* from, uint64_
 }
 
 long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address) {
+  if (offset + bytes > file_size_limit()) return -EFBIG;  // as above
   // Both calls are in one piece of assembly, with all operands in registers.
   long result = SYS_pwrite64;
   register long length asm("r12") = static_cast<long>(bytes);

@@ -49,7 +49,7 @@ void give_to_children(void* address, uint64_t bytes);
 bool forbid_stores(void* address, uint64_t bytes);
 bool allow_stores(void* address, uint64_t bytes);
 
-// Writes to a memory file. Returns whether everything was written: there may be too little memory.
+// Writes to a memory file. Returns whether everything was written: there may be too little memory, or the size of files may be limited.
 bool write_file_piece(int descriptor, uint64_t offset, const void* from, uint64_t bytes);
 
 // Writes [address, address + bytes) to a memory file, and maps that piece of the file there, shared. The calling thread stores nothing in between, so

@@ -188,6 +188,23 @@ TEST(MemoryFile, LeavesNoDescriptorBehindWhenThereIsNoneForTheRuntime) {
   close(again);
 }
 
+// The kernel would send SIGXFSZ, which ends most programs.
+TEST(MemoryFile, IsNotWrittenToBeyondALimitThatCameLater) {
+  EXPECT_EXIT(
+      {
+        const auto file = create_memory_file(2 * kOsPageBytes, "test");
+        const auto memory = map_anonymous(kOsPageBytes, "a test");
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = kOsPageBytes;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        const bool fits = write_file_piece(*file, 0, *memory, kOsPageBytes);
+        const bool is_refused = !write_file_piece(*file, kOsPageBytes, *memory, kOsPageBytes) &&
+                                move_to_file(*file, kOsPageBytes, kOsPageBytes, *memory) == -EFBIG;
+        _exit(fits && is_refused ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(MemoryFile, ErrorsLeaveNoDescriptorBehind) {
   size_t before = own_descriptors({});
   auto descriptor = create_memory_file(~uint64_t{0}, "too large");

@@ -107,6 +107,8 @@ MUTATIONS = [
              (MEMORY, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);", "MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);")),
     mutation("an old kernel reserves another address", "ReserveAt.RefusesAnother*",
              (MEMORY, "  if (!failed(result) && static_cast<uint64_t>(result) != address) {", "  if (false) {")),
+    mutation("who may make files no longer is ended by a memory file", "MemoryFile.IsNotWritten*",
+             (MEMORY, "  if (offset + bytes > file_size_limit()) return false;", "  if (false) return false;")),
     mutation("released piece of a memory file keeps its content", "MemoryFile.TwoMappings*",
              (MEMORY, "  return !failed(syscall(SYS_fallocate, descriptor, kKeepSize | kPunchHole, offset, bytes));", "  (void)(descriptor + kKeepSize + kPunchHole);\n  return offset + bytes > 0;")),
     mutation("mapping of the file's beginning instead of the place asked for", "MemoryFile.TwoMappings*",
