@@ -225,6 +225,10 @@ class Store {
   void remove_pieces(const Pieces& pieces) {
     if (large_values_.remove(pieces)) log_.collector_wanted.notify_all();
   }
+  void abandon_pieces(const Pieces& pieces) {
+    large_values_.abandon_write(pieces);
+    log_.collector_wanted.notify_all();
+  }
   Store(storage::Device& device, const StoreOptions& options)
       : device_(device), options_(options), lifetimes_(*options.clock) {}
 

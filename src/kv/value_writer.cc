@@ -108,8 +108,7 @@ base::Expected<Changed> ValueWriter::do_commit(const PutOptions& options) {
 }
 
 void ValueWriter::abandon() {
-  if (session_ != nullptr && pieces_.of.sequence != 0) session_->store_->large_values_.end_write(pieces_);
-  if (session_ != nullptr && number_ > 0) session_->store_->remove_pieces(pieces_);
+  if (session_ != nullptr && pieces_.of.sequence != 0) session_->store_->abandon_pieces(pieces_);
   key_memory_.reset();
   memory_.reset();
   session_ = nullptr;

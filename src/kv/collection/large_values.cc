@@ -77,6 +77,17 @@ void LargeValues::begin_write(const Pieces& pieces) {
 
 void LargeValues::end_write(const Pieces& pieces) {
   sys::LockGuard scope(lock_);
+  forget_write(pieces);
+}
+
+void LargeValues::abandon_write(const Pieces& pieces) {
+  sys::LockGuard scope(lock_);
+  forget_write(pieces);
+  removed_.push_back(pieces);
+}
+
+// REQUIRES: the lock.
+void LargeValues::forget_write(const Pieces& pieces) {
   const auto at = std::ranges::find_if(
       written_, [&](const Pieces& other) { return other.of.sequence == pieces.of.sequence; });
   CHECK(at != written_.end());

@@ -44,9 +44,11 @@ class LargeValues {
   // A record that could not be read was replaced: it may have been a head, whose pieces the next start finds.
   void lose() { lost_count_.fetch_add(1, std::memory_order_relaxed); }
 
-  // For writers: pieces that have no head so far.
+  // For writers: pieces that have no head so far; they have one now; they will have none, and are the collector's to release. At no moment between
+  // the first of these calls and the release does headless_count() miss them.
   void begin_write(const Pieces& pieces);
   void end_write(const Pieces& pieces);
+  void abandon_write(const Pieces& pieces);
   // For a checkpoint: how many values there are of which the index may have pieces but no head: those being written, removed, left or lost.
   size_t headless_count();
 
@@ -57,6 +59,7 @@ class LargeValues {
     bool is_removed = false;
   };
   std::vector<Use>::iterator find(const Pieces& pieces);
+  void forget_write(const Pieces& pieces);
 
   sys::Mutex lock_;
   std::vector<Use> uses_;              // values that are being read
