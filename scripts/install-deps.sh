@@ -19,7 +19,7 @@ declare -A groups=(
   [java]="default-jdk-headless maven"
   [tests]="
     git libgtest-dev llvm-19-tools libclang-rt-19-dev libomp-19-dev libomp5-19 clang-format-19 clang-tidy-19 ccache
-    openssl debootstrap groff-base gdb bpftrace python3-numpy xz-utils meson csmith libcsmith-dev tcl8.6-dev zlib1g-dev libevent-dev
+    openssl debootstrap groff-base gdb bpftrace python3-numpy xz-utils csmith libcsmith-dev tcl8.6-dev zlib1g-dev libevent-dev
     fio libcuckoo-dev librocksdb-dev libboost-fiber1.74-dev valgrind golang-go
     memcached libmemcached-tools libsasl2-modules redis-server redis-tools nutcracker
     python3-pymemcache python3-pylibmc python3-redis iproute2 curl netcat-openbsd
