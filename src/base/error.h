@@ -12,7 +12,7 @@ struct Error {
   int number = EIO;        // an errno value
   char message[240] = {};  // what, where, what to do; no newline
 
-  // Composes the message from `parts`, in order.
+  // Composes the message from `parts`, in order; what does not fit is cut off.
   template <class... Parts>
   static Error of(int number, const Parts&... parts) {
     Error error;

@@ -11,7 +11,7 @@ void platform_write_error(const char* text, size_t length_bytes);
 // The time since 1970, by the system's clock. Async-signal-safe.
 uint64_t platform_time_ms();
 
-// Ends the process with SIGABRT.
+// Ends the process with SIGABRT, even if the program catches, ignores or blocks that.
 [[noreturn]] void platform_abort();
 
 }  // namespace base

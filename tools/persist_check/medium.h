@@ -45,9 +45,10 @@ class Medium {
     size_t event = 0;  // the flush, or the store past the caches
   };
 
+  // The history must stay as it is while the medium exists.
   explicit Medium(const History& history);
 
-  // Takes the next event. Returns whether more is sure than before.
+  // Takes the next event. Returns whether more is sure than before. REQUIRES: event_count() is less than the number of events.
   bool advance();
   size_t event_count() const { return next_; }  // how many were taken
 

@@ -24,7 +24,7 @@ struct TrialOptions {
 
 class Trial {
  public:
-  // Makes the images' files. Throws std::runtime_error with a message of one line, as do all functions below.
+  // Makes the images' files. Throws std::runtime_error with a message of one line, as do all functions below. The history must outlive the trial.
   Trial(const History& history, const TrialOptions& options);
   ~Trial();
   Trial(const Trial&) = delete;
@@ -33,6 +33,7 @@ class Trial {
   bool needs_marker() const { return options_.command.find("{marker}") != std::string::npos; }
 
   // Makes images with this content of all files, in the form of Medium::sure(), and runs the command. Pages that are already right are not written.
+  // Meanwhile SIGINT, SIGTERM and SIGHUP end the command and then this process, so only one thread of a process may call it at a time.
   Outcome run(const std::vector<std::vector<Units>>& content, const std::string& marker);
 
   // Writes the content to files that stay, FOLDER/NAME.image, .image2 and so on, and the last command's output to FOLDER/NAME.txt. Returns the
