@@ -58,7 +58,7 @@ using Recover =
 using Keep = std::function<std::string(const std::vector<std::vector<Units>>& content,
                                        const std::string& marker, size_t bug)>;
 
-// Runs the recovery on images of crash points until all are tried, or options.bugs_max is reached. Throws what `recover` and `keep` throw.
+// Runs the recovery on images of crash points until all that are chosen were tried, or there are enough bugs or failures. Throws what `recover` and `keep` throw.
 // `has_marker`: what a recovery must find depends on the last marker, so an image is tried again with each marker.
 CheckResult check(const History& history, const CheckOptions& options, const Recover& recover,
                   const Keep& keep, bool has_marker);
