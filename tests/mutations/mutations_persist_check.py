@@ -94,6 +94,7 @@ MUTATIONS = [
     mutation("what another mapping has is missing", (FINDINGS, "      if (is_mapped(*at)) continue;\n", ""), (FINDINGS, " && !is_mapped(flushed.line) &&", " &&"), gtest_filter="FindingsTest.*"),
     mutation("findings are told again when a file is mapped again", (FINDINGS, "      told = line.end();\n", ""), gtest_filter="FindingsTest.*"),
     mutation("stores beyond a mapping are taken", (HISTORY, "          record.length <= domain.bytes - (record.address - domain.begin) && record.length != 0)", "          record.length != 0)"), gtest_filter="DamageTest.*"),
+    mutation("images of devices are empty", (HISTORY, "map.file_bytes != 0 ? map.file_bytes : mapped_end", "map.file_bytes"), gtest_filter="HistoryTest.AnImage*"),
     mutation("damaged records are taken", (HISTORY, "if (record.check != check_of(record, at)) throw Damage{\"no record\"};", ""), gtest_filter="DamageTest.*"),
     mutation("a file that is mapped again is another one", (HISTORY, "if (!path.empty() && history_.files[i].path == path) return i;", "if (false) return i;"), gtest_filter="HistoryTest.*"),
 ]

@@ -113,7 +113,9 @@ class Reader {
       throw Damage{"a mapping too far into its file"};
     const uint32_t number = file_called(text_of(payload.subspan(sizeof map)));
     File& file = history_.files[number];
-    file.image_bytes = std::max(file.image_bytes, file.path.empty() ? record.length : map.file_bytes);
+    // A device has no length, nor has memory without a file, or a file that was removed: the image ends with what was mapped.
+    const uint64_t mapped_end = map.file_offset + record.length;
+    file.image_bytes = std::max(file.image_bytes, map.file_bytes != 0 ? map.file_bytes : mapped_end);
     const uint64_t first = map.file_offset / base::kLineBytes, count = record.length / base::kLineBytes;
     if (file.initial.size() < first + count) {
       file.initial.resize(first + count);

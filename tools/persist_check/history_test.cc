@@ -97,6 +97,22 @@ TEST(HistoryTest, MemoryWithoutAFileIsItsOwn) {
   EXPECT_EQ(history.files[1].image_bytes, 64u);
 }
 
+// Of a device, and of a file that was removed, no length is recorded.
+TEST(HistoryTest, AnImageWithoutALengthEndsWithWhatWasMapped) {
+  LogBuilder log;
+  log.map(1, kAddress, std::vector<uint64_t>(16));
+  const persist::MapPayload map = {.file_offset = 64, .file_bytes = 0};
+  std::string payload(reinterpret_cast<const char*>(&map), sizeof map);
+  log.unmap(1);
+  log.add({.kind = RecordKind::kMap, .number = 1, .address = kAddress, .length = 128},
+          payload + "/dev/dax0.0");
+  const History history = log.history();
+  EXPECT_EQ(history.damage, "");
+  ASSERT_EQ(history.files.size(), 2u);
+  EXPECT_EQ(history.files[1].path, "/dev/dax0.0");
+  EXPECT_EQ(history.files[1].image_bytes, 192u);
+}
+
 // What precedes the damage is read.
 class DamageTest : public testing::Test {
  protected:

@@ -81,7 +81,7 @@ static_assert(sizeof(Record) == 40);
 
 struct MapPayload {
   uint64_t file_offset = 0;  // of the domain's begin in its file
-  uint64_t file_bytes = 0;   // how long the file was; 0 without a file
+  uint64_t file_bytes = 0;   // how long the file was; 0: there is none, it is a device, or it was removed
 };
 
 // Of a record at this position of the log.
