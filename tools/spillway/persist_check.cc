@@ -199,8 +199,8 @@ void require_files(const std::string& recover, const persist_check::History& his
   const size_t file_count = history.files.size();
   if (file_count == 0 && history.damage.empty())
     throw WrongInput(
-        "persist check: no mapping was recorded, so there is no image for --recover; leave it out, or have "
-        "the program map its file");
+        "persist check: no mapping was recorded, so there is no image for --recover; look at what the "
+        "program said, or leave --recover out");
   for (size_t number = file_count + 1; number < 100; ++number)
     if (const std::string word = concat("{", std::to_string(number), "}"); recover.contains(word))
       throw WrongInput(concat("persist check: --recover has ", word, ", but the program mapped ",
