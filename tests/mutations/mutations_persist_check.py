@@ -47,6 +47,7 @@ MUTATIONS = [
     mutation("locks are no fences when recording", (OWN, "  if (!is_ordered) __spillway_persist_thread.pending = 1;\n", ""), test="ctest", gtest_filter="^persist_check_usage$"),
     mutation("locks are no fences of copies when recording", (OWN, "  store(address, bytes, true, site);\n}", "  if (Observer* const observing = observer(); observing != nullptr) observing->store(address, bytes, true, site);\n}"), test="persist_own_test", gtest_filter="OwnRuntime.ACopyPast*"),
     mutation("a record is where the text of its option leads later", (RECORDING, "<< path;  // one that is cut off", "<< path.substr(0, 1);  // one that is cut off"), test="persist_own_test", gtest_filter="OwnRuntime.KeepsWhere*"),
+    mutation("a mapping at the end of the process begins another log", (RECORDING, "    if (may_start_)\n", "    if (!recorder_.is_started())\n"), test="persist_own_test", gtest_filter="RecordingTest.*"),
     mutation("a file's path is cut off", (RECORDING, "name.size() + 1 == kPathCapacity", "name.size() == kPathCapacity"), test="persist_own_test", gtest_filter="OwnRuntime.AFileWhose*"),
     mutation("what lies behind a file's end is looked at", (OWN, "  if (mapping.is_shared && observer() != nullptr)", "  if (false)"), test="persist_own_test", gtest_filter="OwnRuntime.AMappingMay*"),
     mutation("a mapping that is gone stays a domain", (OWN, "    end_unmapped_domains();  // after", "    // after"), test="persist_own_test", gtest_filter="OwnRuntime.AFound*"),

@@ -40,9 +40,10 @@ void Recording::begin(std::string_view path, bool compares) {
 void Recording::add(const Domain& domain, std::string_view path, uint64_t offset_bytes) {
   {
     sys::QuietLockGuard scope(lock_);
-    if (!recorder_.is_started())
+    if (may_start_)
       if (auto started = recorder_.start({.path = path_, .are_stores_told = !compares_}); !started)
         refuse(started.error());
+    may_start_ = false;
   }
   // The checker knows files by their paths: one that is cut off, here or where it was found, may be another file's.
   base::Text<kPathCapacity> name;
@@ -67,6 +68,13 @@ void Recording::flush(uintptr_t address, size_t bytes, bool is_ordered, const vo
 
 void Recording::fence(const void* site) { recorder_.fence(site); }
 void Recording::mark(std::string_view text) { recorder_.marker(text); }
-void Recording::finish() { recorder_.finish(); }
+
+void Recording::finish() {
+  {
+    sys::QuietLockGuard scope(lock_);
+    may_start_ = false;
+  }
+  recorder_.finish();
+}
 
 }  // namespace persist
