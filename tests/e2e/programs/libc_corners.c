@@ -172,9 +172,13 @@ static void failures(void) {
     fclose(f);
   }
 }
-int main(void) {
-  failures();
-  errno = 0;
+// What several of the checks use.
+static char** texts;          // in ascending order
+static int* ascending;        // 1 to 100
+static char *output, *input;  // text that functions write and read
+static double* doubles;
+static char *folder, *path;
+static void check_strings(void) {
   for (int r = 0; r < 300; ++r) {
     size_t n = 2 + next_random(&rnd) % 6000;
     char *a = edge(2 * n + 100), *b = edge(2 * n + 100);
@@ -205,7 +209,7 @@ int main(void) {
     CHECK(strchr(a, 0) == a + n);
     CHECK(strchr(a, 'z') == NULL);
     CHECK(strrchr(a, a[n - 1]) == a + n - 1);
-    CHECK(strpbrk(a, "zy") == NULL || 1);
+    CHECK(strpbrk(a, "zy") == strchr(a, 'y'));
     a[n / 2] = 'z';
     CHECK(strpbrk(a, "z!") == a + n / 2);
     CHECK(strcspn(a, "z") == n / 2);
@@ -233,6 +237,8 @@ int main(void) {
     free(ref);
   }
   puts("strings");
+}
+static void check_sorting(void) {
   double* d = malloc(20000 * 8);
   for (int i = 0; i < 20000; ++i) d[i] = (double)(next_random(&rnd) % 1000003);
   qsort(d, 20000, 8, cmp_d);
@@ -248,13 +254,13 @@ int main(void) {
   }
   qsort(ix, 8000, 4, cmp_w);
   for (int i = 1; i < 8000; ++i) CHECK(weights[ix[i - 1]] <= weights[ix[i]]);
-  char** ss = malloc(3000 * 8);
+  texts = malloc(3000 * 8);
   for (int i = 0; i < 3000; ++i) {
-    ss[i] = malloc(20);
-    snprintf(ss[i], 20, "%llx", (unsigned long long)next_random(&rnd));
+    texts[i] = malloc(20);
+    snprintf(texts[i], 20, "%llx", (unsigned long long)next_random(&rnd));
   }
-  qsort(ss, 3000, 8, cmp_s);
-  for (int i = 1; i < 3000; ++i) CHECK(strcmp(ss[i - 1], ss[i]) <= 0);
+  qsort(texts, 3000, 8, cmp_s);
+  for (int i = 1; i < 3000; ++i) CHECK(strcmp(texts[i - 1], texts[i]) <= 0);
   struct big* bg = malloc(40 * sizeof *bg);
   for (int i = 0; i < 40; ++i) {
     bg[i].k = next_random(&rnd) % 100;
@@ -266,70 +272,78 @@ int main(void) {
     if (i) CHECK(bg[i - 1].k <= bg[i].k);
   }
   int calls = 0;
-  int* q = malloc(400);
-  for (int i = 0; i < 100; ++i) q[i] = 100 - i;
-  qsort_r(q, 100, 4, cmp_r, &calls);
-  CHECK(q[0] == 1 && calls > 0);
-  qsort(q, 0, 4, cmp_w);
-  qsort(q, 1, 4, cmp_w);
+  ascending = malloc(400);
+  for (int i = 0; i < 100; ++i) ascending[i] = 100 - i;
+  qsort_r(ascending, 100, 4, cmp_r, &calls);
+  CHECK(ascending[0] == 1 && calls > 0);
+  qsort(ascending, 0, 4, cmp_w);
+  qsort(ascending, 1, 4, cmp_w);
   puts("sorted");
-  char* out = edge(9000);
+}
+static void check_formats(void) {
+  output = edge(9000);
   int* n1 = malloc(4);
   long long* n2 = malloc(8);
   wchar_t* w = malloc(100 * 4);
   wcscpy(w, L"wide");
-  char* pc = malloc(5000);
-  memset(pc, 'q', 4999);
-  pc[4999] = 0;
-  int len = snprintf(out, 8000, "%s%n|%.3s|%.*s|%-10s|%ls|%5.2ls|%lln%*d|%p|%c", pc, n1, pc, 4, pc + 10, "ab",
-                     w, w, n2, 6, 42, (void*)0, 'x');
-  printf("%d %d %lld %s\n", len, *n1, *n2, out + 4990);
+  input = malloc(5000);
+  memset(input, 'q', 4999);
+  input[4999] = 0;
+  int len = snprintf(output, 8000, "%s%n|%.3s|%.*s|%-10s|%ls|%5.2ls|%lln%*d|%p|%c", input, n1, input, 4,
+                     input + 10, "ab", w, w, n2, 6, 42, (void*)0, 'x');
+  printf("%d %d %lld %s\n", len, *n1, *n2, output + 4990);
   char* nt = malloc(4096);
   memset(nt, 'k', 4096);
-  len = snprintf(out, 100, "%.10s", nt + 4086);
+  len = snprintf(output, 100, "%.10s", nt + 4086);
   CHECK(len == 10);
-  printf("%d\n", snprintf(NULL, 0, "%s", pc));
-  len = snprintf(out, 5, "%s", pc);
-  printf("%d %s\n", len, out);
-  printf("%2$s %1$s|%3$*4$d|\n", ss[0] + 16, ss[1] + 16, 7, 5);
+  printf("%d\n", snprintf(NULL, 0, "%s", input));
+  len = snprintf(output, 5, "%s", input);
+  printf("%d %s\n", len, output);
+  printf("%2$s %1$s|%3$*4$d|\n", texts[0] + 16, texts[1] + 16, 7, 5);
   printf("%m %d %i %u %x %o %g %a %Lf %zu %jd %hhd %%\n", 1, -2, 3u, 255, 8, 1.5, 1.0, 2.5L, (size_t)9,
          (intmax_t)-9, 300);
   char* as = NULL;
-  CHECK(asprintf(&as, "%s-%d", ss[5], 5) > 0);
-  CHECK(strlen(as) == strlen(ss[5]) + 2);
+  CHECK(asprintf(&as, "%s-%d", texts[5], 5) > 0);
+  CHECK(strlen(as) == strlen(texts[5]) + 2);
   free(as);
+}
+static void check_scans(void) {
   int* si = malloc(40);
   char* sc = malloc(100);
   float* sf = malloc(8);
   double* sd = malloc(8);
   char** sm = malloc(8);
-  strcpy(pc, "12 0x1f hello 2.5 3.25 [abc] rest");
-  len = sscanf(pc, "%d %i %s %f %lf [%[a-z]] %ms%n", si, si + 1, sc, sf, sd, sc + 50, sm, si + 2);
+  strcpy(input, "12 0x1f hello 2.5 3.25 [abc] rest");
+  int len = sscanf(input, "%d %i %s %f %lf [%[a-z]] %ms%n", si, si + 1, sc, sf, sd, sc + 50, sm, si + 2);
   printf("%d %d %d %s %g %g %s %s %d\n", len, si[0], si[1], sc, *sf, *sd, sc + 50, *sm, si[2]);
   free(*sm);
   printf("%d %d\n", sscanf("", "%d", si), sscanf("x", "%d", si));
+}
+static void check_numbers(void) {
   char* e;
   errno = 0;
-  strcpy(pc, "99999999999999999999");
-  long v = strtol(pc, &e, 10);
-  printf("%ld %d %d\n", v, errno, (int)(e - pc));
-  strcpy(pc, "  -0x1Fz");
-  v = strtol(pc, &e, 0);
+  strcpy(input, "99999999999999999999");
+  long v = strtol(input, &e, 10);
+  printf("%ld %d %d\n", v, errno, (int)(e - input));
+  strcpy(input, "  -0x1Fz");
+  v = strtol(input, &e, 0);
   printf("%ld %s\n", v, e);
-  strcpy(pc, "1e400");
+  strcpy(input, "1e400");
   errno = 0;
-  printf("%g %d\n", strtod(pc, &e), errno);
-  strcpy(pc, "nan(5)inf");
-  printf("%g %s\n", strtod(pc, &e), e);
-  strcpy(pc, "zz");
-  v = strtoul(pc, &e, 36);
+  printf("%g %d\n", strtod(input, &e), errno);
+  strcpy(input, "nan(5)inf");
+  printf("%g %s\n", strtod(input, &e), e);
+  strcpy(input, "zz");
+  v = strtoul(input, &e, 36);
   printf("%ld\n", v);
   printf("%d\n", atoi("12abc"));
   puts("formats");
+}
+static void check_streams(void) {
   FILE* fl = tmpfile();
   char* vb = malloc(70000);
   CHECK(setvbuf(fl, vb, _IOFBF, 65536) == 0);
-  for (int i = 0; i < 3000; ++i) fprintf(fl, "line %d %s\n", i, ss[i]);
+  for (int i = 0; i < 3000; ++i) fprintf(fl, "line %d %s\n", i, texts[i]);
   rewind(fl);
   char* line = malloc(1);
   size_t cap = 1, lines = 0;
@@ -344,133 +358,171 @@ int main(void) {
   free(line);
   line = NULL;
   CHECK(getdelim(&line, &cap, ' ', fl) == 5);
-  CHECK(fgets(out, 100, fl) == out);
-  printf("%s", out);
+  CHECK(fgets(output, 100, fl) == output);
+  printf("%s", output);
   fpos_t* pos = malloc(sizeof *pos);
   CHECK(fgetpos(fl, pos) == 0);
-  CHECK(fgets(out, 100, fl) == out);
+  CHECK(fgets(output, 100, fl) == output);
   CHECK(fsetpos(fl, pos) == 0);
-  CHECK(fgets(out + 200, 100, fl) && !strcmp(out, out + 200));
-  double* big = malloc(200000);
-  for (int i = 0; i < 25000; ++i) big[i] = i;
+  CHECK(fgets(output + 200, 100, fl) && !strcmp(output, output + 200));
+  doubles = malloc(200000);
+  for (int i = 0; i < 25000; ++i) doubles[i] = i;
   rewind(fl);
-  CHECK(fwrite(big, 8, 25000, fl) == 25000);
+  CHECK(fwrite(doubles, 8, 25000, fl) == 25000);
   fflush(fl);
-  memset(big, 0, 200000);
+  memset(doubles, 0, 200000);
   rewind(fl);
-  CHECK(fread(big, 8, 25000, fl) == 25000 && big[24999] == 24999);
-  CHECK(fscanf(fl, "%*s") <= 0 || 1);
+  CHECK(fread(doubles, 8, 25000, fl) == 25000 && doubles[24999] == 24999);
+  CHECK(fscanf(fl, "%*s") == EOF);
   fclose(fl);
-  char* mo = NULL;
-  size_t ms = 0;
+}
+static void check_streams_in_memory(void) {
   char** mop = malloc(8);
   size_t* msp = malloc(8);
   FILE* om = open_memstream(mop, msp);
-  fprintf(om, "hello %s", ss[3]);
+  fprintf(om, "hello %s", texts[3]);
   fclose(om);
   printf("%zu %d\n", *msp, (int)strlen(*mop));
   free(*mop);
-  FILE* fm = fmemopen(pc, 100, "w");
+  FILE* fm = fmemopen(input, 100, "w");
   fputs("through", fm);
   fclose(fm);
-  puts(pc);
+  puts(input);
+}
+static void check_expressions(void) {
   regex_t* re = malloc(sizeof *re);
   regmatch_t* rm = malloc(3 * sizeof *rm);
-  strcpy(pc, "(a+)b");
-  CHECK(regcomp(re, pc, REG_EXTENDED) == 0);
-  strcpy(pc, "xxaaab");
-  printf("%d %d %d\n", regexec(re, pc, 2, rm, 0), rm[0].rm_so, rm[1].rm_eo);
+  strcpy(input, "(a+)b");
+  CHECK(regcomp(re, input, REG_EXTENDED) == 0);
+  strcpy(input, "xxaaab");
+  printf("%d %d %d\n", regexec(re, input, 2, rm, 0), rm[0].rm_so, rm[1].rm_eo);
   regfree(re);
+}
+static void check_conversion(void) {
   iconv_t ic = iconv_open("UTF-16LE", "UTF-8");
-  strcpy(pc, "h\xc3\xa9llo");
+  strcpy(input, "h\xc3\xa9llo");
   char **ip = malloc(8), **op = malloc(8);
   size_t *il = malloc(8), *ol = malloc(8);
-  *ip = pc;
-  *op = out;
-  *il = strlen(pc);
+  *ip = input;
+  *op = output;
+  *il = strlen(input);
   *ol = 100;
   printf("%zd %zu\n", iconv(ic, ip, il, op, ol), *ol);
   iconv_close(ic);
-  char* dir = malloc(100);
-  strcpy(dir, "/tmp/rvXXXXXX");
-  CHECK(mkdtemp(dir) == dir);
-  char* path = malloc(200);
+}
+static void check_folders(void) {
+  folder = malloc(100);
+  strcpy(folder, "/tmp/rvXXXXXX");
+  CHECK(mkdtemp(folder) == folder);
+  path = malloc(200);
   for (int i = 0; i < 5; ++i) {
-    sprintf(path, "%s/f%d", dir, i);
+    sprintf(path, "%s/f%d", folder, i);
     close(open(path, O_CREAT | O_RDWR, 0600));
   }
   glob_t* g = malloc(sizeof *g);
-  sprintf(path, "%s/f[1-3]", dir);
+  sprintf(path, "%s/f[1-3]", folder);
   printf("%d %zu\n", glob(path, 0, NULL, g), g->gl_pathc);
   printf("%s\n", strrchr(g->gl_pathv[0], '/'));
   globfree(g);
-  CHECK(nftw(dir, on_file, 5, FTW_PHYS) == 0);
+  CHECK(nftw(folder, on_file, 5, FTW_PHYS) == 0);
   printf("%d\n", files);
   struct dirent** nl;
   int* od = malloc(4);
   *od = 0;
-  printf("%d\n", scandir(dir, &nl, NULL, alphasort));
+  printf("%d\n", scandir(folder, &nl, NULL, alphasort));
   dl_iterate_phdr(on_obj, od);
   CHECK(*od == objs);
   char* rp = malloc(PATH_MAX);
-  sprintf(path, "%s/../%s/f1", dir, strrchr(dir, '/') + 1);
+  sprintf(path, "%s/../%s/f1", folder, strrchr(folder, '/') + 1);
   CHECK(realpath(path, rp));
   puts(strrchr(rp, '/'));
-  CHECK(chdir(dir) == 0);
+  CHECK(chdir(folder) == 0);
   CHECK(getcwd(rp, PATH_MAX) == rp);
-  CHECK(!strcmp(rp, dir));
+  CHECK(!strcmp(rp, folder));
   CHECK(getcwd(rp, 3) == NULL && errno == ERANGE);
-  CHECK(symlink(dir, "ln") == 0);
+  CHECK(symlink(folder, "ln") == 0);
   memset(rp, '!', 100);
   printf("%d %c\n", (int)readlink("ln", rp, 4), rp[4]);
+}
+static void check_many_pieces(void) {
   struct iovec* iv = malloc(IOV_MAX * sizeof *iv);
   for (int i = 0; i < IOV_MAX; ++i) {
-    iv[i].iov_base = big + i;
+    iv[i].iov_base = doubles + i;
     iv[i].iov_len = 8;
   }
   int fd = open("v", O_CREAT | O_RDWR, 0600);
   CHECK(writev(fd, iv, IOV_MAX) == 8 * IOV_MAX);
   CHECK(writev(fd, iv, IOV_MAX + 1) == -1 && errno == EINVAL);
-  memset(big, 0, 8 * IOV_MAX);
+  memset(doubles, 0, 8 * IOV_MAX);
   CHECK(lseek(fd, 0, 0) == 0);
-  CHECK(readv(fd, iv, IOV_MAX) == 8 * IOV_MAX && big[1000] == 1000);
+  CHECK(readv(fd, iv, IOV_MAX) == 8 * IOV_MAX && doubles[1000] == 1000);
+}
+static void check_status_file(void) {
   int pf = open("/proc/self/status", O_RDONLY);
-  ssize_t pr = read(pf, out, 8000);
-  CHECK(pr > 100 && !strncmp(out, "Name:", 5));
+  ssize_t pr = read(pf, output, 8000);
+  CHECK(pr > 100 && !strncmp(output, "Name:", 5));
+}
+static void check_addresses(void) {
   struct addrinfo *hints = calloc(1, sizeof *hints), **ai = malloc(8);
   hints->ai_flags = AI_NUMERICHOST;
-  strcpy(pc, "127.0.0.1");
+  strcpy(input, "127.0.0.1");
   strcpy(path, "80");
-  printf("%d %d\n", getaddrinfo(pc, path, hints, ai), (*ai)->ai_family);
+  printf("%d %d\n", getaddrinfo(input, path, hints, ai), (*ai)->ai_family);
   freeaddrinfo(*ai);
+}
+static void check_times(void) {
   struct tm* tm = malloc(sizeof *tm);
   time_t* tt = malloc(8);
   *tt = 1000000000;
   gmtime_r(tt, tm);
   char* tb = malloc(200);
   printf("%zu %s\n", strftime(tb, 200, "%Y-%m-%d %H:%M:%S", tm), tb);
-  strcpy(pc, "2020-02-29");
+  strcpy(input, "2020-02-29");
   memset(tm, 0, sizeof *tm);
-  char* tr = strptime(pc, "%Y-%m-%d", tm);
-  printf("%d %d\n", (int)(tr - pc), tm->tm_yday);
+  char* tr = strptime(input, "%Y-%m-%d", tm);
+  printf("%d %d\n", (int)(tr - input), tm->tm_yday);
   printf("%ld\n", (long)timegm(tm));
   asctime_r(tm, tb);
   fputs(tb, stdout);
+}
+static void check_tables(void) {
   hcreate(100);
-  ENTRY en = {ss[0], ss[1]};
+  ENTRY en = {texts[0], texts[1]};
   hsearch(en, ENTER);
-  ENTRY* fe = hsearch((ENTRY){ss[0], 0}, FIND);
-  CHECK(fe && fe->data == ss[1]);
+  ENTRY* fe = hsearch((ENTRY){texts[0], 0}, FIND);
+  CHECK(fe && fe->data == texts[1]);
   void* root = NULL;
-  for (int i = 0; i < 100; ++i) tsearch(&q[i], &root, cmp_w);
-  CHECK(*(int**)tfind(&q[7], &root, cmp_w) == &q[7] || 1);
+  for (int i = 0; i < 100; ++i) tsearch(&ascending[i], &root, cmp_w);
+  CHECK(cmp_w(*(int**)tfind(&ascending[7], &root, cmp_w), &ascending[7]) == 0);
+}
+static void remove_folder(void) {
   for (int i = 0; i < 5; ++i) {
     sprintf(path, "f%d", i);
     unlink(path);
   }
   unlink("ln");
   unlink("v");
-  rmdir(dir);
+  rmdir(folder);
+}
+int main(void) {
+  failures();
+  errno = 0;
+  check_strings();
+  check_sorting();
+  check_formats();
+  check_scans();
+  check_numbers();
+  check_streams();
+  check_streams_in_memory();
+  check_expressions();
+  check_conversion();
+  check_folders();
+  check_many_pieces();
+  check_status_file();
+  check_addresses();
+  check_times();
+  check_tables();
+  remove_folder();
   puts("end");
   return 0;
 }
