@@ -31,8 +31,8 @@ class Recording final : public Observer {
   char path_[kMaxTextBytes] = {};
   bool compares_ = true;
   sys::Mutex lock_;  // of the start
-  bool may_start_ =
-      true;  // until the first domain comes, or the process ends: other threads may still map then
+  // Until the first domain comes, or the process ends; other threads may map even after that.
+  bool may_start_ = true;
   Recorder recorder_;
 };
 
