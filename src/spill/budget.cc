@@ -26,10 +26,11 @@ constinit uint64_t answered_number = 0;
 
 Published& published() { return *reinterpret_cast<Published*>(kPublished); }
 
+// How many frames may be held in any one partition.
 uint64_t held_frames() {
   constexpr uint64_t kHeldPerThread = 4;
   return (thread_count() + loop_task_count.load(std::memory_order_relaxed)) * kHeldPerThread +
-         kept_page_count() + satc_pinned_count();
+         kept_page_count() + satc_most_pinned_in_partition();
 }
 
 // REQUIRES: budget_mutex.

@@ -286,6 +286,13 @@ uint64_t satc_pinned_count() {
   return count;
 }
 
+uint64_t satc_most_pinned_in_partition() {
+  uint64_t most = 0;
+  for (const auto& of_partition : pinned)
+    most = std::max<uint64_t>(most, of_partition.load(std::memory_order_relaxed));
+  return most;
+}
+
 void count_satc() {
   if (!satc_is_used()) return;
   Satc sum = {};

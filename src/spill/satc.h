@@ -36,8 +36,9 @@ void satc_give_up();
 void satc_leave(Thread& thread);
 void satc_reuse(Thread& thread);
 
-// How many pages are pinned here now.
+// How many pages are pinned here now; and how many of them in the partition that has the most.
 uint64_t satc_pinned_count();
+uint64_t satc_most_pinned_in_partition();
 
 // Sets the statistics to what was counted so far.
 void count_satc();

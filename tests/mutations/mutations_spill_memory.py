@@ -321,5 +321,6 @@ MUTATIONS = [
             ("src/spill/standing_pins.cc", "  *free = wanted;\n", "  *free = wanted;\n  pinned_count += count;\n")),
     product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
     product("standing pins do not count when the budget falls", "^e2e_budget_changes$", (BUDGET, "set_memory(bytes, held_frames(), standing_pin_count())", "set_memory(bytes, held_frames())")),
+    product("what one partition has pinned counts in all partitions", "^e2e_satc$", (BUDGET, "satc_most_pinned_in_partition()", "satc_pinned_count()")),
     product("pressure is not looked at", "^e2e_budget_changes$", (BUDGET, "  heed_pressure();\n", "")),
 ]

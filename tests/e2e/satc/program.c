@@ -1,5 +1,6 @@
-// program ACCESSES PAGES [fork|daemon|threads]: adds to a word of one page after the other, and says how often it did. fork, daemon: then
-// makes a child, and says what came of it. threads: in so many threads, one after the other.
+// program ACCESSES PAGES [fork|daemon|threads|budget MIB...]: adds to a word of one page after the other, and says how often it did. fork,
+// daemon: then makes a child, and says what came of it. threads: in so many threads, one after the other. budget: then asks for these
+// budgets, and says what came of it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "../../../include/spillway/spill.h"
 
 static unsigned long accesses, pages;
 static unsigned long* words;
@@ -40,5 +43,7 @@ int main(int count, char** arguments) {
   fflush(stdout);
   if (strcmp(more, "fork") == 0) printf("%s\n", fork() < 0 ? strerror(errno) : "forked");
   if (strcmp(more, "daemon") == 0) printf("%d\n", daemon(1, 1));
+  for (int i = 4; i < count && strcmp(more, "budget") == 0; ++i)
+    printf("%s\n", strerror(spill_set_memory(strtoul(arguments[i], NULL, 10) << 20)));
   return 0;
 }

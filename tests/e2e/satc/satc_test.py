@@ -89,6 +89,11 @@ class Satc(unittest.TestCase):
         self.assertLess(stats["satc"]["bypasses"], 64)
         self.assertGreater(stats["satc"]["shared_accesses"], 50 * 64)
 
+    # 31 MiB are pinned, about evenly in four partitions.
+    def test_the_budget_may_fall_to_a_bit_more_than_twice_what_is_pinned(self):
+        ended, _ = run("satc", [16000, 8000, "budget", 150, 40], "--satc-private", "16384", memory="160M")
+        self.assertEqual(ended.stdout, "16000\nSuccess\nInvalid argument\n", ended.stderr)
+
     def test_fork_is_refused(self):
         ended, _ = run("satc", [100, 10, "fork"])
         self.assertEqual(ended.stdout, "100\nOperation not supported\n")
