@@ -43,12 +43,13 @@ static void* sleeper(void* x) {
   usleep(1000);
   return x;
 }
-int main(void) {
-  // More than the budget, so that pages have to go.
-  enum { kBytes = 3 << 20 };
-  char* data = malloc(kBytes);
-  memset(data, 7, kBytes);
-  HIDE(data);
+// What several of the functions use.
+static char *path, *b0, *b1, *name;
+static int fd, *sv, pp[2];
+static struct iovec* iov;
+static struct timespec* ts;
+static char* gone;  // where nothing is mapped
+static void events(void) {
   int ef = eventfd(0, 0);
   eventfd_t* ev = NEW(eventfd_t);
   CHECK(eventfd_write(ef, 5) == 0);
@@ -62,16 +63,19 @@ int main(void) {
   raise(SIGUSR2);
   struct signalfd_siginfo* si = NEW(struct signalfd_siginfo);
   CHECK((sf < 0 ? -1 : read(sf, si, sizeof *si)) == sizeof *si && si->ssi_signo == SIGUSR2);
-  char* path = spilled_zeros(100);
+  path = spilled_zeros(100);
   strcpy(path, "sysmisc.tmp");
-  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+  fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
   int in = inotify_init();
   CHECK(inotify_add_watch(in, path, IN_MODIFY) >= 0);
-  int* sv = spilled_zeros(8);
+}
+static void messages(void) {
+  sv = spilled_zeros(8);
   CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, sv) == 0);
   struct mmsghdr* mm = spilled_zeros(2 * sizeof *mm);
-  struct iovec* iov = spilled_zeros(2 * sizeof *iov);
-  char *b0 = spilled_zeros(100), *b1 = spilled_zeros(100);
+  iov = spilled_zeros(2 * sizeof *iov);
+  b0 = spilled_zeros(100);
+  b1 = spilled_zeros(100);
   strcpy(b0, "hello");
   strcpy(b1, "world!");
   iov[0].iov_base = b0;
@@ -93,13 +97,17 @@ int main(void) {
   CHECK(pwritev2(fd, iov, 2, 0, 0) == 13);
   memset(b0, 0, 100);
   CHECK(preadv2(fd, iov, 2, 0, 0) == 13 && !strcmp(b0, "hello"));
+}
+static void identities(void) {
   uid_t* u = spilled_zeros(12);
   CHECK(getresuid(u, u + 1, u + 2) == 0 && u[0] == getuid());
   CHECK(getresgid(u, u + 1, u + 2) == 0);
+}
+static void scheduling(void) {
   struct sched_param* sp = NEW(struct sched_param);
   CHECK(sched_getparam(0, sp) == 0);
   CHECK(sched_setscheduler(0, SCHED_OTHER, sp) == 0);
-  struct timespec* ts = NEW(struct timespec);
+  ts = NEW(struct timespec);
   CHECK(sched_rr_get_interval(0, ts) == 0);
   cpu_set_t* cs = NEW(cpu_set_t);
   CHECK(pthread_getaffinity_np(pthread_self(), sizeof *cs, cs) == 0 && CPU_COUNT(cs) > 0);
@@ -107,6 +115,8 @@ int main(void) {
   int* pol = spilled_zeros(4);
   CHECK(pthread_getschedparam(pthread_self(), pol, sp) == 0);
   CHECK(pthread_setschedparam(pthread_self(), *pol, sp) == 0);
+}
+static void threads(void) {
   pthread_attr_t* at = NEW(pthread_attr_t);
   CHECK(pthread_getattr_np(pthread_self(), at) == 0);
   void** sa = spilled_zeros(8);
@@ -119,6 +129,8 @@ int main(void) {
   clock_gettime(CLOCK_REALTIME, ts);
   ts->tv_sec += 10;
   CHECK(pthread_timedjoin_np(th, res, ts) == 0 && *res == path);
+}
+static void semaphores(void) {
   int sem = semget(IPC_PRIVATE, 2, 0600);
   struct sembuf* sb = spilled_zeros(2 * sizeof *sb);
   sb[0].sem_op = 3;
@@ -137,12 +149,14 @@ int main(void) {
   __asm__ volatile("" : "+m"(number));
   number.value = 7;
   CHECK(semctl(sem, 1, SETVAL, number) == 0);
-  char* gone = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  gone = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(gone != MAP_FAILED && munmap(gone, 1 << 20) == 0);
   CHECK(semctl(sem, 1, GETVAL, gone) == 7);
   struct semid_ds* sd = NEW(struct semid_ds);
   CHECK(semctl(sem, 0, IPC_STAT, sd) == 0 && sd->sem_nsems == 2);
   semctl(sem, 0, IPC_RMID);
+}
+static void queues(void) {
   int mq = msgget(IPC_PRIVATE, 0600);
   struct {
     long t;
@@ -158,6 +172,8 @@ int main(void) {
   struct msginfo* const mi = NEW(struct msginfo);
   CHECK(msgctl(0, MSG_INFO, (struct msqid_ds*)mi) >= 0 && mi->msgpool > 0);
   CHECK(msgctl(mq, IPC_RMID, (struct msqid_ds*)gone) == 0);
+}
+static void shared_memory(void) {
   int sh = shmget(IPC_PRIVATE, 4096, 0600);
   struct shmid_ds* shd = NEW(struct shmid_ds);
   CHECK(shmctl(sh, IPC_STAT, shd) == 0 && shd->shm_segsz == 4096);
@@ -166,6 +182,8 @@ int main(void) {
   struct shm_info* const smu = NEW(struct shm_info);
   CHECK(shmctl(0, SHM_INFO, (struct shmid_ds*)smu) >= 0 && smu->used_ids > 0);
   CHECK(shmctl(sh, IPC_RMID, (struct shmid_ds*)gone) == 0);
+}
+static void attributes(void) {
   char *xn = spilled_zeros(30), *xv = spilled_zeros(30);
   strcpy(xn, "user.test");
   strcpy(xv, "value");
@@ -179,7 +197,8 @@ int main(void) {
     CHECK(removexattr(path, xn) == 0);
     CHECK(llistxattr(path, b0, 100) == 0);
   }
-  int pp[2];
+}
+static void pipes(void) {
   pipe(pp);
   iov[0].iov_base = b0;
   strcpy(b0, "hello");
@@ -195,6 +214,8 @@ int main(void) {
   *lo = 20;
   CHECK(splice(pp[0], 0, fd, lo, 6, SPLICE_F_NONBLOCK) == 6 && *lo == 26);
   CHECK(pread(fd, b1, 6, 20) == 6 && !strcmp(b1, "hello"));
+}
+static void files(void) {
   CHECK(ftok(path, 1) != -1);
   int dfd = open(".", O_RDONLY | O_DIRECTORY);
   char* db = spilled_zeros(5000);
@@ -208,11 +229,15 @@ int main(void) {
   struct stat* st = NEW(struct stat);
   CHECK(stat(path, st) == 0 && st->st_mtime == 2000);
   CHECK(memfd_create(path, 0) >= 0);
+}
+static void limits(void) {
   ts->tv_sec = 0;
   ts->tv_nsec = 1000;
   CHECK(thrd_sleep(ts, ts) == 0);
   struct rlimit* rl = NEW(struct rlimit);
   CHECK(prlimit(0, RLIMIT_NOFILE, 0, rl) == 0 && rl->rlim_cur > 0);
+}
+static void readiness(void) {
   int ep = epoll_create1(0);
   struct epoll_event* ee = spilled_zeros(4 * sizeof *ee);
   ee[0].events = EPOLLIN;
@@ -222,15 +247,19 @@ int main(void) {
   memset(ee, 0, sizeof *ee);
   ts->tv_sec = 1;
   CHECK(epoll_pwait2(ep, ee, 4, ts, 0) == 1 && ee[0].data.u64 == 99);
+}
+static void machine(void) {
   struct timex* tx = NEW(struct timex);
   CHECK(adjtimex(tx) >= 0);
-  char* name = spilled_zeros(64);
+  name = spilled_zeros(64);
   int pt = posix_openpt(O_RDWR);
   grantpt(pt);
   unlockpt(pt);
   CHECK(ptsname_r(pt, name, 64) == 0);
   unsigned* cpu = spilled_zeros(8);
   CHECK(getcpu(cpu, cpu + 1) == 0);
+}
+static void timers(void) {
   struct itimerspec* its = NEW(struct itimerspec);
   timer_t* tm = NEW(timer_t);
   CHECK(timer_create(CLOCK_MONOTONIC, 0, tm) == 0);
@@ -238,6 +267,8 @@ int main(void) {
   clockid_t* ck = NEW(clockid_t);
   CHECK(clock_getcpuclockid(0, ck) == 0);
   CHECK(pthread_getcpuclockid(pthread_self(), ck) == 0);
+}
+static void names(void) {
   sem_t* ns;
   strcpy(name, "/spillway-sem");
   ns = sem_open(name, O_CREAT, 0600, 1);
@@ -261,6 +292,8 @@ int main(void) {
     CHECK(mq_getattr(q, ma) == 0 && ma->mq_msgsize == 64);
     mq_unlink(name);
   }
+}
+static void users(void) {
   gid_t* gr = spilled_zeros(4 * 100);
   int ng = getgroups(100, gr);
   CHECK(ng < 0 || setgroups(ng, gr) == 0 || errno == EPERM);
@@ -273,6 +306,30 @@ int main(void) {
   CHECK(sethostname(hn, strlen(hn)) == 0 || errno == EPERM);
   pthread_spinlock_t* sl2 = (void*)spilled_zeros(sizeof *sl2);
   CHECK(pthread_spin_init(sl2, 0) == 0 && pthread_spin_lock(sl2) == 0 && pthread_spin_unlock(sl2) == 0);
+}
+int main(void) {
+  // More than the budget, so that pages have to go.
+  enum { kBytes = 3 << 20 };
+  char* data = malloc(kBytes);
+  memset(data, 7, kBytes);
+  HIDE(data);
+  events();
+  messages();
+  identities();
+  scheduling();
+  threads();
+  semaphores();
+  queues();
+  shared_memory();
+  attributes();
+  pipes();
+  files();
+  limits();
+  readiness();
+  machine();
+  timers();
+  names();
+  users();
   unlink(path);
   puts("end");
   return 0;
