@@ -43,8 +43,8 @@ namespace spillway {
 
 // If a member is 0, the runtime chooses. If there are few frames of memory, there are fewer tasks.
 struct LoopOptions {
-  uint32_t tasks = 0;        // how many run at a time, on all workers; 0: 32 for each worker
-  uint32_t workers = 0;      // threads, of which the caller is one; 0: as many as there are CPUs
+  uint32_t tasks = 0;        // how many run at a time, on all workers, 65,536 at most; 0: 32 for each worker
+  uint32_t workers = 0;      // threads, of which the caller is one, 256 at most; 0: as many as there are CPUs
   uint64_t grain = 0;        // how many iterations a task takes at a time; 0: an eighth of its share
   uint64_t stack_bytes = 0;  // the size of each task's stack; 0: 64 KiB
 };
