@@ -93,15 +93,7 @@ static void thrower(int d, std::shared_ptr<std::string> s) {
   if (d == 0) throw E{*s, std::vector<char>(5000, 'e')};
   thrower(d - 1, s);
 }
-int main() {
-  std::vector<int> v(300000);
-  std::mt19937 g(1);
-  for (auto& x : v) x = g() % 1000000;
-  auto w = v;
-  std::sort(v.begin(), v.end());
-  std::stable_sort(w.begin(), w.end());
-  CHECK(v == w);
-  std::cout << v[1000] << std::endl;
+static void maps(std::mt19937& g) {
   std::unordered_map<std::string, std::vector<int>> m;
   for (int i = 0; i < 20000; ++i) m["key" + std::to_string(i % 3000)].push_back(i);
   size_t t = 0;
@@ -110,6 +102,8 @@ int main() {
   std::map<int, std::string> om;
   for (int i = 0; i < 5000; ++i) om[g() % 10000] = std::string(i % 60, 'x');
   std::cout << om.size() << " " << om.begin()->second << "\n";
+}
+static void coroutines(std::vector<int>& v) {
   auto G = gen(v, 100);
   int sum = 0;
   try {
@@ -122,21 +116,29 @@ int main() {
     std::cout << sum << " " << strlen(e.what()) << "\n";
   }
   G.h.destroy();
+}
+static void exceptions() {
   for (int i = 0; i < 200; ++i) try {
       thrower(i % 20, std::make_shared<std::string>(1000, 'a' + i % 26));
     } catch (E& e) {
       if (i % 50 == 0) std::cout << e.m[0] << e.pad.size() << "\n";
     }
+}
+static void virtual_bases() {
   std::unique_ptr<A> d(new D);
   std::cout << d->f() << " " << dynamic_cast<C*>(d.get())->c << " " << (dynamic_cast<B*>(d.get()) != nullptr)
             << "\n";
   D* arr = new D[10];
   delete[] arr;
+}
+static void aligned_memory() {
   void* mem = ::operator new(10000, std::align_val_t(4096));
   auto* pv = new (mem) std::vector<int>(100, 3);
   CHECK(((uintptr_t)mem & 4095) == 0);
   pv->~vector();
   ::operator delete(mem, std::align_val_t(4096));
+}
+static void no_memory() {
   try {
     volatile size_t huge = (size_t)1 << 62;
     char* p = new char[huge];
@@ -158,6 +160,8 @@ int main() {
   } catch (std::bad_alloc&) {
     std::cout << "bad_alloc of what is aligned, " << asked << " times\n";
   }
+}
+static void synchronisation() {
   std::vector<std::thread> ts;
   std::mutex* mu = new std::mutex;
   std::condition_variable* cv = new std::condition_variable;
@@ -191,6 +195,8 @@ int main() {
   for (int x; (x = at->load()) != 4;) at->wait(x);
   for (auto& x : ts) x.join();
   std::cout << onces << " " << dtors << "\n";
+}
+static void futures(std::vector<int>& v) {
   auto fu = std::async(std::launch::async, [&] {
     if (v.size() > 3) throw std::out_of_range("async");
     return 1;
@@ -205,12 +211,16 @@ int main() {
   std::thread pt([&] { pr.set_value(std::string(5000, 'p')); });
   std::cout << fp.get().size() << "\n";
   pt.join();
+}
+static void expressions() {
   std::regex re("([a-z]+)(\\d+)");
   std::string text;
   for (int i = 0; i < 300; ++i) text += "abc" + std::to_string(i) + " ";
   int n = 0;
   for (std::sregex_iterator it(text.begin(), text.end(), re), e; it != e; ++it) n += std::stoi((*it)[2]);
   std::cout << n << "\n";
+}
+static void file_systems() {
   namespace fs = std::filesystem;
   auto dir = fs::temp_directory_path() / ("rvcxx" + std::to_string(getpid()));
   fs::create_directories(dir / "a/b");
@@ -234,17 +244,23 @@ int main() {
   for (auto& e : fs::recursive_directory_iterator(dir)) cnt += e.path().string().size() > 0;
   std::cout << cnt << " " << fs::file_size(dir / "a/f") << "\n";
   fs::remove_all(dir);
+}
+static void streams() {
   std::stringstream ss;
   for (int i = 0; i < 10000; ++i) ss << i << ",";
   std::string tok;
   long long sumt = 0;
   while (std::getline(ss, tok, ',')) sumt += std::stoll(tok);
   std::cout << sumt << "\n";
+}
+static void values(std::vector<int>& v) {
   std::variant<int, std::string> va = std::string(100, 'v');
   std::any an = v;
   std::cout << std::get<1>(va).size() << " " << std::any_cast<std::vector<int>&>(an).size() << "\n";
   std::function<int(int)> fn = [v](int i) { return v[i]; };
   std::cout << fn(5) << "\n";
+}
+static void containers(std::mt19937& g) {
   std::deque<std::list<int>> dl;
   for (int i = 0; i < 1000; ++i) dl.emplace_back(i % 10, i);
   size_t tot = 0;
@@ -253,6 +269,29 @@ int main() {
   std::priority_queue<std::pair<int, std::string>> pq;
   for (int i = 0; i < 1000; ++i) pq.emplace(g() % 1000, "s");
   std::cout << pq.top().first << "\n";
+}
+int main() {
+  std::vector<int> v(300000);
+  std::mt19937 g(1);
+  for (auto& x : v) x = g() % 1000000;
+  auto w = v;
+  std::sort(v.begin(), v.end());
+  std::stable_sort(w.begin(), w.end());
+  CHECK(v == w);
+  std::cout << v[1000] << std::endl;
+  maps(g);
+  coroutines(v);
+  exceptions();
+  virtual_bases();
+  aligned_memory();
+  no_memory();
+  synchronisation();
+  futures(v);
+  expressions();
+  file_systems();
+  streams();
+  values(v);
+  containers(g);
   std::nth_element(w.begin(), w.begin() + 500, w.end());
   std::partial_sum(v.begin(), v.end(), w.begin());
   std::cout << w.back() << "\n";
