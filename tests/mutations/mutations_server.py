@@ -168,6 +168,7 @@ MUTATIONS = [
     of_serve("an address that a name has twice is listened at twice", (ADDRESS, "    if (std::ranges::any_of(all, [&](const Address& other) { return is_same(other, address); })) continue;\n", "")),
     of_serve("the peak of memory is also that of who started the server", ("src/server/clients/resp_info.cc", "sys::peak_resident_bytes()", "[] { rusage usage; getrusage(RUSAGE_SELF, &usage); return uint64_t(usage.ru_maxrss) * 1024; }()")),
     of_serve("the pid file goes while the store is still being closed", ("tools/spillway/serve.cc", "  store.close();\n", "  pid_file.reset();\n  store.close();\n")),
+    of_serve("a server that does not answer holds up what top shows of others", ("tools/spillway/top_servers.cc", "looks.emplace_back([&server] { server.look(); });", "server.look();")),
     of_serve("a pid file is written wherever it is", ("tools/spillway/serve_options.cc", "       check_file_to_write(concat(\"serve: \", name), std::string(value));\n       line.options.pid_file", "       line.options.pid_file")),
     front("the log goes on in the file that was moved away", (LOG_FILE, "dup2(file, STDERR_FILENO) >= 0", "true"), gtest_filter="LogFileTest.*"),
     front("what was in the log is lost when it is opened", (LOG_FILE, "O_APPEND", "O_TRUNC"), gtest_filter="LogFileTest.*"),

@@ -139,6 +139,16 @@ class Metrics(Case):
         self.assertRegex(full.stderr, ONE_LINE)
         self.assertIn("takes no more connections that ask for metrics", full.stderr)
 
+    def test_top_waits_for_all_that_do_not_answer_at_the_same_time(self):
+        silent = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+        for listener in silent:
+            self.addCleanup(listener.close)
+        begun = time.monotonic()
+        told = json.loads(self.top("--json", *("{}:{}".format(*listener.getsockname()) for listener in silent)).stdout)["servers"]
+        self.assertLess(time.monotonic() - begun, 12, "each is given up after 5 seconds")
+        for server in told:
+            self.assertIn("no answer in time", server["problem"])
+
     def test_top_tells_in_json_too_that_a_server_has_gone(self):
         server = self.serve("--memcache", "0", "--metrics", "0")
         watching = subprocess.Popen([SPILLWAY, "top", "--json", "{}:{}".format(*server.metrics)], stdout=subprocess.PIPE, text=True, env=CLEAN)

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <thread>
 
 #include "command.h"
 #include "server_metrics.h"
@@ -28,8 +29,6 @@ struct Watched {
       now = std::move(metrics);
       looked_before = std::exchange(looked, Clock::now());
       problem.clear();
-    } catch (const WrongInput&) {
-      throw;
     } catch (const std::runtime_error& error) {
       problem = error.what();
       before.clear();
@@ -127,12 +126,14 @@ class Servers final : public TopView {
  public:
   explicit Servers(const std::vector<std::string>& addresses) {
     for (const std::string& address : addresses) {
-      split_address(address);
+      split_address(address);  // so that none is wrong when it is looked at
       servers_.emplace_back().address = address;
     }
   }
+  // All at the same time: one that does not answer is waited for, and would hold up the others.
   void look() override {
-    for (Watched& server : servers_) server.look();
+    std::vector<std::jthread> looks;
+    for (Watched& server : servers_) looks.emplace_back([&server] { server.look(); });
   }
   // Only of a single server: of several, the table shows those that answer, and what is wrong with each of the others.
   std::string problem() const override { return servers_.size() == 1 ? servers_.front().problem : ""; }
