@@ -236,7 +236,7 @@ MUTATIONS = [
 
     # What the command line says of damage
     mutation("a compaction that cannot go on was done", (STORE, "    if (compaction != 0 && failure.error != 0)\n", "    if (false)\n"), test="ctest", gtest_filter="^cli_kv$"),
-    mutation("info tells how to lose a store whose first superblock is gone", ("tools/spillway/probe_device.cc", "    for (const uint64_t offset : kv::kSuperblockOffsets) {\n", "    for (const uint64_t offset : {uint64_t{0}}) {\n"), test="ctest", gtest_filter="^cli$"),
+    mutation("info tells how to lose a store whose first superblock is gone", ("tools/spillway/info_device.cc", "    for (const uint64_t offset : kv::kSuperblockOffsets) {\n", "    for (const uint64_t offset : {uint64_t{0}}) {\n"), test="ctest", gtest_filter="^cli$"),
     mutation("seconds until a key expires taken for milliseconds", ("tools/spillway/kv_keys.cc", "now_ms + 1000 * line", "now_ms + line"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("list and dump are whole without what was lost", ("src/kv/recovery/recovery_reader.h", " && lost_segments == 0;", ";"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("progress goes on in a narrow terminal's next row", ("tools/spillway/progress.cc", "    line = line.substr(0, size.ws_col - 1u);\n", "    line = line.substr(0);\n"), test="ctest", gtest_filter="^cli_kv_many$"),

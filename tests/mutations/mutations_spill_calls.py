@@ -395,7 +395,7 @@ MUTATIONS = [
     product("spillcc: the kernel gets a word that is longer than it takes", "^ir_driver$",
             ("tools/spillcc/main.cc", " && longest <= kMaxOneArgumentBytes", "")),
     product("where files need names info sees no direct I/O", "^cli$",
-            ("tools/spillway/probe.cc", "  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;\n", "  if (true) return file;\n")),
+            ("tools/spillway/info_machine.cc", "  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;\n", "  if (true) return file;\n")),
     product("spillcc: the kernel gets more words than it takes where the stack is small", "^ir_driver$",
             ("tools/spillcc/main.cc", "bytes <= room_for_arguments()", "bytes <= kMaxArgumentBytes")),
     mutation("spillcc: a program in a file called a header is not linked with the runtime", "spillcc_test", "CommandLine.*",

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "command.h"
-#include "probe.h"
+#include "info.h"
 
 namespace tools {
 namespace {
@@ -61,7 +61,7 @@ int info(Arguments arguments) {
       device = word;
     }
   }
-  auto machine = device ? probe_device(*device) : probe_machine();
+  auto machine = device ? device_info(*device) : machine_info();
   if (json)
     std::puts(machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   else

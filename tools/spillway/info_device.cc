@@ -1,12 +1,12 @@
-// What a path or a device string would be as storage (probe.h).
+// What a path or a device string would be as storage (info.h).
 #include <algorithm>
 #include <span>
 #include <string_view>
 
 #include "base/ids.h"
 #include "command.h"
+#include "info.h"
 #include "kv/media/format.h"
-#include "probe.h"
 #include "problems.h"
 #include "storage/opening/open.h"
 #include "storage/piece_io.h"
@@ -72,7 +72,7 @@ Json describe_medium(std::string_view path, std::string_view device, Problems& p
 
 }  // namespace
 
-Json probe_device(std::string_view text) {
+Json device_info(std::string_view text) {
   Problems problems;
   Json answers;
   auto tree = storage::parse_device_string(text);

@@ -1,5 +1,5 @@
-// What this machine offers (probe.h).
-#include "probe.h"
+// What this machine offers (info.h).
+#include "info.h"
 
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -71,7 +71,7 @@ std::string kernel_answer(long result) {
   return result < 0 ? std::strerror(static_cast<int>(-result)) : "works";
 }
 
-Json probe_cpu() {
+Json cpu_info() {
   std::string flags = " " + line_after("/proc/cpuinfo", "flags") + " ";
   Json features = Json::array();
   for (const char* feature : {"avx2", "avx512f", "erms", "clflushopt", "clwb"})
@@ -82,7 +82,7 @@ Json probe_cpu() {
 }
 
 // Preload mode needs the faults of the process itself; those inside system calls need privileges.
-Json probe_user_faults() {
+Json user_faults_info() {
   constexpr struct {
     uint64_t bit;
     const char* name;
@@ -126,7 +126,7 @@ std::string try_guard_mark() {
   return kernel_answer(result);
 }
 
-Json probe_kernel(Problems& problems) {
+Json kernel_info(Problems& problems) {
   utsname name;
   uname(&name);
   long query = sys::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -138,7 +138,7 @@ Json probe_kernel(Problems& problems) {
 
   Json kernel = {
       {"release", name.release}, {"machine", name.machine}, {"membarrier_private_expedited", expedited}};
-  kernel.update(probe_user_faults());
+  kernel.update(user_faults_info());
   kernel["guard_marks"] = try_guard_mark();
   return kernel;
 }
@@ -154,7 +154,7 @@ std::string io_uring_problem(long result) {
 }
 
 // What the rings of the runtime register.
-Json probe_registration() {
+Json registration_info() {
   Json answers = Json::object();
   sys::IoRing ring;
   if (!ring.open(8)) return answers;
@@ -178,7 +178,7 @@ Json probe_registration() {
   return answers;
 }
 
-Json probe_io_uring(Problems& problems) {
+Json io_uring_info(Problems& problems) {
   struct Mode {
     const char* name;
     unsigned flags;
@@ -206,11 +206,11 @@ Json probe_io_uring(Problems& problems) {
     if (mode.flags == 0) io["features"] = hex(parameters.features);
     close(static_cast<int>(ring));
   }
-  io.update(probe_registration());
+  io.update(registration_info());
   return io;
 }
 
-Json probe_linux_aio() {
+Json linux_aio_info() {
   unsigned long context = 0;
   long result = sys::syscall(SYS_io_setup, 8, &context);
   if (result >= 0) sys::syscall(SYS_io_destroy, context);
@@ -219,7 +219,7 @@ Json probe_linux_aio() {
           {"most_requests", number_or_zero(first_line("/proc/sys/fs/aio-max-nr"))}};
 }
 
-Json probe_spdk() {
+Json spdk_info() {
   const auto library = storage::load_spdk();
   return {
       {"library", library ? std::string("works") : std::string(library.error().message)},
@@ -241,7 +241,7 @@ Json names_in(const char* folder, std::initializer_list<std::string_view> beginn
   return names;
 }
 
-Json probe_devices() {
+Json devices_info() {
   std::vector<std::string> dax, polling;
   std::ifstream mounts("/proc/self/mounts");
   for (std::string device, folder, type, options, rest; mounts >> device >> folder >> type >> options;) {
@@ -261,7 +261,7 @@ Json probe_devices() {
 }
 
 // The memory cgroup of this process: version, folder, limit (absent when there is none), usage.
-Json probe_cgroup() {
+Json cgroup_info() {
   std::ifstream file("/proc/self/cgroup");
   Json result = {{"version", "none"}};
   auto look = [&](const char* version, const std::filesystem::path& root, std::string group,
@@ -287,7 +287,7 @@ Json probe_cgroup() {
   return result;
 }
 
-Json probe_memory() {
+Json memory_info() {
   Json memory = {{"machine_bytes", sys::machine_memory_bytes()},
                  {"free_for_this_process_bytes", sys::free_memory_bytes()}};
   memory["swap_bytes"] = number_or_zero(line_after("/proc/meminfo", "SwapTotal")) * 1024;
@@ -317,7 +317,7 @@ std::string try_range(uint64_t begin, uint64_t bytes, const char* purpose, Probl
   return "works";
 }
 
-Json probe_limits(Problems& problems) {
+Json limits_info(Problems& problems) {
   Json limits = {{"address_space_bytes", limit_of(RLIMIT_AS)},
                  {"locked_memory_bytes", limit_of(RLIMIT_MEMLOCK)},
                  {"open_files", limit_of(RLIMIT_NOFILE)},
@@ -365,7 +365,7 @@ std::string try_direct_io(int file) {
   return is_written ? "works" : std::strerror(errno);
 }
 
-Json probe_storage(Problems& problems) {
+Json storage_info(Problems& problems) {
   const char* variable = std::getenv("TMPDIR");
   std::string folder = variable != nullptr && *variable != 0 ? variable : "/var/tmp";
   Json storage = {{"folder", folder}};
@@ -390,19 +390,19 @@ Json probe_storage(Problems& problems) {
 
 }  // namespace
 
-Json probe_machine() {
+Json machine_info() {
   Problems problems;
   Json machine;
-  machine["cpu"] = probe_cpu();
-  machine["kernel"] = probe_kernel(problems);
-  machine["io_uring"] = probe_io_uring(problems);
-  machine["linux_aio"] = probe_linux_aio();
-  machine["spdk"] = probe_spdk();
-  machine["memory"] = probe_memory();
-  machine["cgroup"] = probe_cgroup();
-  machine["limits"] = probe_limits(problems);
-  machine["devices"] = probe_devices();
-  machine["storage"] = probe_storage(problems);
+  machine["cpu"] = cpu_info();
+  machine["kernel"] = kernel_info(problems);
+  machine["io_uring"] = io_uring_info(problems);
+  machine["linux_aio"] = linux_aio_info();
+  machine["spdk"] = spdk_info();
+  machine["memory"] = memory_info();
+  machine["cgroup"] = cgroup_info();
+  machine["limits"] = limits_info(problems);
+  machine["devices"] = devices_info();
+  machine["storage"] = storage_info(problems);
   machine["problems"] = problems.lines();
   return machine;
 }
