@@ -151,6 +151,8 @@ void thaw_thread_records() { records_mutex.unlock(); }
 void keep_only_this_thread() {
   Thread& self = this_thread();
   self.thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_relaxed);
+  // It was sent to the parent.
+  spillway_plain_memset(self.kept_fault, 0, sizeof self.kept_fault);
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
     // Queues are not inherited. One with something in flight can only be forgotten.
     if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();

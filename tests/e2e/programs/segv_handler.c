@@ -172,6 +172,16 @@ int main(int argc, char** argv) {
     CHECK(faults == 0);
     sigpending(&pending);
     CHECK(sigismember(&pending, SIGSEGV) == 1);
+    // A child has not been sent it.
+    const pid_t child = fork();
+    if (child == 0) {
+      sigpending(&pending);
+      CHECK(sigismember(&pending, SIGSEGV) == 0);
+      sigprocmask(SIG_UNBLOCK, &set_of, NULL);
+      _exit(faults);
+    }
+    expect_end(child);
+    CHECK(faults == 0);
     sigprocmask(SIG_UNBLOCK, &set_of, NULL);
     CHECK(faults == 1);
     printf("%d\n", faults);
