@@ -146,7 +146,7 @@ int spillway_batch_open(const spillway_batch_options *options, spillway_batch **
 int spillway_batch_close(spillway_batch *table);
 // Adds a function that changes and merges of all sessions may name; sets `*number` to its number, 0 for the first. A table with a log must get the
 // same functions in the same order each time that it is opened. The function and its context must stay valid until the table is closed. Errors:
-// INVALID: an argument is null, or this is the 33rd function; IN_USE: sessions are open.
+// INVALID: an argument is null, or this is the 33rd function; IN_USE: sessions are open. Cost: a lock.
 int spillway_batch_add_function(spillway_batch *table, spillway_batch_function function, void *context,
                                 uint32_t *number);
 
@@ -203,7 +203,9 @@ int spillway_batch_flush(spillway_batch_session *session);
 // Calls visit() for each record, in no particular order without a key space. Records that exist during the whole call are visited once, each as a
 // copy of what it was at some moment; others may change records meanwhile. In memory, records that are only staged are left out; in a file, they are
 // included. visit() returns 0 to go on; anything else ends the call, which returns STOPPED. It must not call anything of this table, and no exception
-// may leave it. Errors, only of a table in a file: IO, DAMAGED, NO_MEMORY.
+// may leave it. In memory, the table cannot grow or change its engine, and no session can be opened or closed, before the call ends: a thread that
+// has to do so waits, and so do all other sessions from then on. So visit() must not wait for a thread that uses the table. Errors: INVALID; of a
+// table in a file also IO, DAMAGED, NO_MEMORY. Cost: reads the whole table, or all of it in the file.
 typedef int (*spillway_batch_visit)(void *context, const void *key, const void *value);
 int spillway_batch_for_each(spillway_batch_session *session, spillway_batch_visit visit, void *context);
 

@@ -1,4 +1,5 @@
-// The batched update table for C++ (C++17, with exceptions): keys and values are types, functions are lambdas, errors are exceptions.
+// The batched update table for C++ (C++17, with exceptions): keys and values are types, functions are lambdas, errors are exceptions. The options'
+// names in the example need C++20; in C++17, set the members of a BatchOptions.
 // (spillway/batch.h says what each call does and costs; docs/batch.md)
 //
 //   spillway::BatchTable<uint64_t, uint64_t> table({.records = 10'000'000});
