@@ -3,9 +3,8 @@
 //   buckets   of 8 entries, a CPU line each, chosen by the page's hash. A full one loses its oldest entry
 //   entry     print (32 bits of the hash) | stamp (28 bits: how many pages had left before it) | number (4 bits); 0: none
 //
-// An entry counts as long as no more pages than the capacity have left since, so there is no queue to keep in order. One page is mistaken for another
-// in
-// 8 of 2^32 cases.
+// An entry counts as long as no more pages than the capacity have left since, so there is no queue to keep in order. One page is mistaken for
+// another in 8 of 2^32 cases.
 //
 // Thread contract: its partition's lock. Memory: 8 bytes an entry, of which there are 1.3 to 2.7 times the capacity. Cost: a CPU line.
 #pragma once

@@ -1,4 +1,4 @@
-// Lists and tables, loads, discards. Eviction: pager_evict.cc.
+// Pager: its lists and tables, loads and discards. Its evictions are in pager_evict.cc.
 #include "spill/preload/pager.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Eviction; its steps are numbered in pager.h.
+// Pager: evictions, in the steps that pager.h numbers.
 #include <sys/mman.h>
 
 #include <utility>
