@@ -141,9 +141,9 @@ int spillway_kv_open(const char *device, const spillway_kv_open_options *options
 // Makes a store in the memory of this process, and opens it. It is gone once it is closed. Errors: those of make and open.
 int spillway_kv_open_memory(uint64_t capacity_bytes, const spillway_kv_open_options *options,
                             spillway_kv **store);
-// Closes a store. OK: all changes are durable. IO, FULL: the last changes may not be; the store is closed all the same. IN_USE: sessions or queues of it
-// are open, and nothing is done. Null: nothing is done. Cost: some writes and flushes; and a checkpoint of 8 bytes for each key, if the next open would
-// have to read much without it.
+// Closes a store. OK: all changes are durable. Errors: IO, FULL: the last changes may not be; the store is closed all the same. IN_USE: sessions or
+// queues of it are open, and nothing is done. Null: nothing is done. REQUIRES: no other thread is in a call of the store. Cost: some writes and flushes;
+// and a checkpoint of 8 bytes for each key, if the next open would have to read much without it.
 int spillway_kv_close(spillway_kv *store);
 
 // Tells what the store holds and where, and how long calls took and what was read and written since it was opened: one JSON object of objects, at most
@@ -165,7 +165,7 @@ const char *spillway_kv_error_text(const spillway_kv_session *session);
 // Opens a session, which the caller closes. `*session` is null after an error. Errors: NO_MEMORY, IO. Cost: some system calls, and 8 to 24 KiB; memory
 // for values is taken as it is needed, and given back when the session is closed.
 int spillway_kv_session_open(spillway_kv *store, spillway_kv_session **session);
-// Closes a session. IN_USE: values, writers or iterations of it have not been given back or closed, and nothing is done. Null: nothing is done.
+// Closes a session. Errors: IN_USE: values, writers or iterations of it have not been given back or closed, and nothing is done. Null: nothing is done.
 int spillway_kv_session_close(spillway_kv_session *session);
 
 // Copies the key's value to `buffer`. `*value`, if not null, describes it; its holder is null. OK; ABSENT; TOO_SMALL: the buffer's content is undefined,
@@ -206,8 +206,8 @@ int spillway_kv_remove(spillway_kv_session *session, const void *key, size_t key
                        const spillway_kv_change_options *options, uint64_t *version);
 
 // A writer puts a value that comes in parts, and takes the memory of one piece. The value is there when commit has returned OK, and never only a part of
-// it. The next four functions count as calls of the session, which may have other calls between them. Opens a writer. Errors: INVALID, NO_MEMORY,
-// DENIED; `*writer` is null then.
+// it. The next four functions count as calls of the session, which may have other calls between them. Opens a writer, which commit or abandon ends.
+// Errors: INVALID, NO_MEMORY, DENIED; `*writer` is null then. Cost: no I/O.
 int spillway_kv_writer_open(spillway_kv_session *session, const void *key, size_t key_bytes,
                             spillway_kv_writer **writer);
 // Appends a part, which is copied. Errors: those of put; after an error the writer can only be abandoned. Cost: one write for each full piece.
@@ -314,7 +314,7 @@ int spillway_kv_submit_remove(spillway_kv_queue *queue, const void *key, size_t 
 
 // Runs the callbacks of requests that have ended, at most `most` of them (0: all), on the calling thread, and returns how many it has run. If none has
 // ended, waits up to `timeout_ms` milliseconds until one does (0: does not wait; -1: without a limit), unless nothing is under way. Any thread; the
-// callbacks may be of requests that other threads have submitted.
+// callbacks may be of requests that other threads have submitted. Null: 0. Cost: a system call; short locks for each callback.
 size_t spillway_kv_poll(spillway_kv_queue *queue, size_t most, int timeout_ms);
 // A descriptor for poll() and epoll: it is readable while there is something to poll, and now and then when there is nothing. It is the library's, which
 // closes it with the queue; do not read from it. Null: INVALID.

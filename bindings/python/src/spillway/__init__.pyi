@@ -7,10 +7,12 @@ Buffer = Union[bytes, bytearray, memoryview]
 _Default = TypeVar("_Default")
 _When = Literal["always", "absent", "present", "version"]
 
-# status: the number in spillway/kv.h
+# An error of the store, with the C library's one line: what, where, what to do. status: the number in spillway/kv.h. Arguments of a wrong type, names
+# that do not exist, and numbers out of range raise TypeError, ValueError or OverflowError instead; a call of a closed store raises ValueError.
 class Error(Exception):
     status: int
 
+# An iterator has ended early: others have changed too much, or need the room.
 class CanceledError(Error): ...
 class DamagedError(Error): ...
 class FullError(Error): ...
@@ -20,19 +22,26 @@ class StoreExistsError(Error): ...
 
 class Entry(NamedTuple):
     value: bytes
-    version: int
-    expires_ms: int
-    flags: int
+    version: int  # a larger one is newer
+    expires_ms: int  # since 1970; 0: never
+    flags: int  # the number that put() got
 
+# Makes an empty store. 0 stands for the default that spillway/kv.h names; a new file needs capacity_bytes. Raises StoreExistsError if the device has
+# content, unless `overwrite`.
 def make(device: Union[str, "os.PathLike[str]"], *, capacity_bytes: int = 0, segment_bytes: int = 0, grain_bytes: int = 0, spare_percent: int = 0,
          overwrite: bool = False) -> None: ...
 def library_version() -> str: ...
 
 class Store:
+    # Opens a store; raises InUseError if it is open already, here or in another process. batch_ms: with durability="batch", how many milliseconds of
+    # changes a power cut may take; 0: 10.
     def __init__(self, device: Union[str, "os.PathLike[str]"], *, durability: Literal["sync", "batch", "none"] = "sync", batch_ms: int = 0,
                  read_only: bool = False) -> None: ...
+    # A store in this process's memory, which is gone when it is closed.
     @classmethod
     def in_memory(cls, capacity_bytes: int, /) -> "Store": ...
+    # When this returns, all changes are on the device for good. Raises InUseError while another thread is in a call, or an iterator of items() is open. A
+    # second time it does nothing.
     def close(self) -> None: ...
     def __enter__(self) -> "Store": ...
     def __exit__(self, kind: Union[type[BaseException], None], value: Union[BaseException, None],
@@ -42,11 +51,13 @@ class Store:
     @overload
     def get(self, key: Buffer, default: _Default, /) -> Union[bytes, _Default]: ...
     def get_entry(self, key: Buffer, /) -> Union[Entry, None]: ...
-    # Returns the new version, or None if the condition does not hold. A version is given with when="version", and only then.
+    # Returns the new version, or None if the condition does not hold. A version is given with when="version", and only then. expires_ms: since 1970; 0:
+    # never.
     def put(self, key: Buffer, value: Buffer, *, when: _When = "always", version: Union[int, None] = None, expires_ms: int = 0,
             flags: int = 0) -> Union[int, None]: ...
     # Returns whether there was such a key, with this version if one is given. No key has version 0.
     def delete(self, key: Buffer, *, version: Union[int, None] = None) -> bool: ...
+    # The values in the order of the keys, None where there is no such key. They are read together, and need not be all of the same moment.
     def get_many(self, keys: Iterable[Buffer], /) -> list[Union[bytes, None]]: ...
     # Puts the pairs, many at a time. Those with the same key are put in their order, except for large values (docs/limits.md).
     def put_many(self, pairs: Union[Mapping[Any, Buffer], Iterable[tuple[Buffer, Buffer]]], /) -> None: ...
@@ -55,6 +66,7 @@ class Store:
     # All keys and values as they are at the call, in no order, whatever changes meanwhile. Raises CanceledError if too much changes. The store
     # cannot be closed until the iterator has ended or is gone.
     def items(self) -> Iterator[tuple[bytes, bytes]]: ...
+    # What the store holds, how long calls took, and what was read and written (docs/kv.md, "Statistics").
     def stats(self) -> dict[str, dict[str, float]]: ...
     def __getitem__(self, key: Buffer) -> bytes: ...
     def __setitem__(self, key: Buffer, value: Buffer) -> None: ...

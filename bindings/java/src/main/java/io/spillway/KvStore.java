@@ -13,6 +13,9 @@ import java.util.Objects;
  * 4 GiB, but arrays and buffers take less than 2. Arrays and keys are copied. Values in direct buffers are read and written in place, from
  * position to limit; the positions do not change. If another thread changes an array or a buffer during a call, any mixture of old and new
  * bytes is stored or returned.
+ *
+ * <p>Errors of the store are KvExceptions. Calls of a closed store throw IllegalStateException, and buffers that are not direct
+ * IllegalArgumentException.
  */
 public final class KvStore implements AutoCloseable {
   /** Which changes a power cut may lose after their calls have returned. Killing the process loses none of them. */
