@@ -43,7 +43,7 @@ void Domains::publish(const Domain* domains, size_t count) {
   version_.store(version + 2, std::memory_order_release);  // pairs with the acquire in version()
 }
 
-// Removes those of kind none where the domain is to be, and another one if there are too many. Nothing is put off there.
+// Removes domains of kind none where the new domain is to be, and one more of that kind if there are too many domains. No flushes there are put off.
 void Domains::make_way(const Domain& domain) {
   for (size_t i = 0; i < size();) {
     const Domain other = cells_[i].load();
@@ -113,7 +113,7 @@ Domains::Found Domains::find(uintptr_t address) const {
     Found found;
     found.version = version();
     const size_t count = std::min(size(), kMaxDomains);
-    // The first that ends after the address.
+    // The first domain that ends after the address.
     size_t low = 0, high = count;
     while (low < high) {
       const size_t middle = (low + high) / 2;

@@ -32,7 +32,7 @@ class Domains {
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
   struct Found {
-    // The one that has the address, if is_inside; otherwise only begin and end, of the gap between domains that the address is in.
+    // The domain that has the address, if is_inside; otherwise only `begin` and `end` are set, to the gap between domains that has the address.
     Domain domain;
     bool is_inside = false;
     uint64_t version = 0;  // of the domains, for which this holds

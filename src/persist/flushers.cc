@@ -154,7 +154,7 @@ void Flushers::serve(Member& member) {
         wanted_.wait(key, kSleepNs);
     } else {
       if (look(member) == 0) look_and_sleep(member);
-      // If it is no longer wanted, what it was woken for, or kept others from being woken for, is for another one to do.
+      // If it is no longer wanted, another flusher has to do what this one was woken for, or what none was woken for while this one looked.
       if (!is_wanted(member)) wake_surely();
     }
   }

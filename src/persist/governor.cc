@@ -7,23 +7,22 @@
 namespace persist {
 namespace {
 
-// From the last point towards a bound that has not been sampled.
+// The ratio of the next count to the last point, on the way to a bound that has not been sampled.
 constexpr double kStride = 1.6;
-// What revealed a change counts as a sample of the search, besides the one that is its first point.
+// A search counts the samples that have revealed the change as one of its own, besides its first point.
 constexpr uint32_t kChangeSamples = 1;
-// A watch: samples between probes, at least; samples that a reference is the mean of, at most; the weight of one in the mean noise; how many times the
-// noise a sum of deviations must be for a change.
-constexpr double kProbeEvery = 16;
-constexpr uint32_t kReferenceSamples = 16;
-constexpr double kNoiseWeight = 1.0 / 32;
-constexpr double kChange = 3.3;
-// Where a watch probes in turn: times what it has settled on, or the next of those that are spread over all counts.
+// Of a watch.
+constexpr double kProbeEvery = 16;          // at least so many samples lie between probes
+constexpr uint32_t kReferenceSamples = 16;  // the reference is the mean of at most so many samples
+constexpr double kNoiseWeight = 1.0 / 32;   // of one sample in the mean noise
+constexpr double kChange = 3.3;             // a sum of deviations of so many times the noise is a change
+// Which counts a watch probes, in turn: its best count times this factor, or, for kSpread, the next of those that are spread over all counts.
 constexpr double kSpread = 0;
 constexpr double kProbes[] = {1.1, 0.9, 1.6, 0.625, kSpread, 1.25, 0.8, kSpread};
 
 double magnitude(double x) { return x < 0 ? -x : x; }
 
-// Between a and b in ratio, and neither. REQUIRES: a + 1 < b.
+// A count strictly between a and b, about their geometric mean. REQUIRES: a + 1 < b.
 uint32_t between(uint32_t a, uint32_t b) {
   uint32_t middle = a + 1;
   while (middle + 1 < b && uint64_t{middle} * middle < uint64_t{a} * b) ++middle;
@@ -99,7 +98,7 @@ void Governor::continue_four_points() {
   continue_search();
 }
 
-// Around what is running now, whose rate is known; the bounds are not sampled unless the search comes to them.
+// Searches from the present count on, whose rate is known; the bounds are not sampled unless the search comes to them.
 void Governor::begin_search(double rate) {
   phase_ = Phase::kSearch;
   point_count_ = 0;
@@ -126,7 +125,7 @@ const Governor::Point& Governor::best() const {
   return *highest;
 }
 
-// 0: no count can be better by more than kAlike.
+// The count to sample next; 0: none can be better by more than kAlike.
 uint32_t Governor::next_to_sample(const Point& highest) const {
   // The peak lies between the nearest points that are lower by more than noise. If one is missing, the way to that bound is open. A rate that much
   // lower with hardly fewer flushers can be nothing but noise.

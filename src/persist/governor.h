@@ -87,16 +87,16 @@ class Governor {
   uint32_t sample_count_ = 0;
 
   // Of this watch.
-  uint32_t settled_ = 0;  // the count
+  uint32_t settled_ = 0;  // the best count
   uint32_t watched_ = 0;  // samples
-  double reference_ = 0;  // the rate there
+  double reference_ = 0;  // the rate at that count
   double above_ = 0;      // sums of deviations beyond the noise
   double below_ = 0;
   double until_probe_ = 0;  // samples
 
   // Of all.
   double noise_ = kNoise;  // mean deviation from the reference
-  uint32_t turn_ = 0;      // of the places that are probed
+  uint32_t turn_ = 0;      // which probe is next (kProbes)
   uint32_t spread_;        // the last one of those that are spread over all counts
 };
 

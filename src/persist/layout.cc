@@ -12,7 +12,7 @@ namespace {
 
 using Order = std::array<uint8_t, kMaxLayoutParts>;
 
-// One after the other.
+// Lays the parts one after the other. Returns where the last one ends.
 size_t lay_out_dense(std::span<const size_t> bytes, size_t alignment, const Order& order,
                      std::span<size_t> offsets) {
   size_t end = 0;
@@ -23,7 +23,7 @@ size_t lay_out_dense(std::span<const size_t> bytes, size_t alignment, const Orde
   return end;
 }
 
-// Each at the beginning of a line, or in the rest of a line that has room for all of it: the largest first, each in the smallest rest that fits.
+// Lays each part at the beginning of a line, or in the rest of a line that has room for all of it: in the smallest such rest.
 size_t lay_out_apart(std::span<const size_t> bytes, size_t alignment, const Order& order,
                      std::span<size_t> offsets) {
   struct Rest {

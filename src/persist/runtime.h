@@ -62,8 +62,8 @@ class Runtime {
   // beyond `end` is durable as well. May block for an I/O. Errors: EIO, ENOSPC: of a file; it is removed all the same.
   base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
 
-  // Makes a Thread for the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kMaxThreads already; the caller then
-  // executes each flush at once.
+  // Makes a Thread for the calling thread; `direct`: as in Thread's constructor. Null: there is no memory for it, or there are kMaxThreads already; the
+  // caller then executes each flush at once.
   Thread* enter(Direct* direct = nullptr);
   // Fences, and frees the thread. Errors: the fence's.
   base::Expected<void> leave(Thread* thread);

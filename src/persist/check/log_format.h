@@ -19,7 +19,7 @@
 //   kFull     -      -    -       -       nothing was recorded from here on
 //   kExit     -      -    -       -       the program came to its end
 //
-// `site` is the return address of who called.
+// `site` is where in the program the call was made that the record is about: its return address.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -84,7 +84,7 @@ struct MapPayload {
   uint64_t file_bytes = 0;   // how long the file was; 0: there is none, it is a device, or it was removed
 };
 
-// Of a record at this position of the log.
+// The `check` of a record that lies at this position of the log.
 inline uint16_t check_of(const Record& record, uint64_t position) {
   uint64_t value =
       base::mix(position ^ uint64_t{record.bytes} << 32 ^ static_cast<uint64_t>(record.kind) << 56);

@@ -14,8 +14,8 @@ namespace persist {
 
 class LogWriter {
  public:
-  // Makes the file, which must not exist. It becomes no longer than bytes_max, or two windows if these are longer. Errors: EEXIST, and what else the
-  // system says.
+  // Makes the file, which must not exist. It becomes no longer than bytes_max, or two windows if these are longer. Errors: EEXIST, and others of
+  // the system.
   base::Expected<void> open(const char* path, uint64_t bytes_max);
 
   // Begins a record with a payload of up to `bytes`. Returns where that is to be written; null: the log is full, or not open. REQUIRES: at most
@@ -36,7 +36,7 @@ class LogWriter {
 
   int descriptor_ = -1;
   uint64_t bytes_max_ = 0;
-  char* window_ = nullptr;      // null: none can be written
+  char* window_ = nullptr;      // null: no record can be written
   uint64_t window_offset_ = 0;  // in the file
   uint64_t used_bytes_ = 0;     // of the window
 };

@@ -36,7 +36,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Errors: EEXIST: there is such a log, maybe another process's; ENOSPC, and what else the system says. REQUIRES: not started.
+  // Errors: EEXIST: there is such a log, maybe another process's; ENOSPC, and others of the system. REQUIRES: not started.
   base::Expected<void> start(const RecorderOptions& options);
   bool is_started() const { return process_.load(std::memory_order_acquire) != 0; }
 
@@ -56,10 +56,10 @@ class Recorder {
   void flush(const void* address, uint64_t bytes, bool is_ordered, const void* site);
   // Comes after a fence: what this thread has flushed is durable now.
   void fence(const void* site);
-  // The program says how far it has come. A recovery after a later crash may be asked to find that.
+  // Notes a text by which the program says how far it has come; a recovery from a later crash is told the last one.
   void marker(std::string_view text);
 
-  // All domains end, and the log.
+  // Ends all domains, and the log.
   void finish();
 
  private:

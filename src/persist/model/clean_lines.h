@@ -8,10 +8,10 @@
 
 namespace persist {
 
-// Zeroed memory is one that knows no lines. Thread contract: any. Cost: a load and at most a store of a shared cache line.
+// Zeroed memory is a CleanLines that knows no lines. Thread contract: any thread. Cost: a load and at most a store of a shared cache line.
 class CleanLines {
  public:
-  // The lines of 2 MiB; two that share a place drive each other out.
+  // As many as there are lines in 2 MiB. Of two lines with the same place only the last one is known.
   static constexpr uint32_t kPlaces = 1u << 15;
 
   // By a line's number: its address / 64.

@@ -55,7 +55,7 @@ struct DeviceParameters {
   double late_most_ns = 1e6;    // how much idle time is kept for calls that come late
 };
 
-// Of a device since it was made.
+// What a device has done since it was made.
 struct DeviceStatistics {
   uint64_t lines = 0;        // dirty ones: taken by the queue
   uint64_t clean_lines = 0;  // flushed all the same
@@ -63,7 +63,7 @@ struct DeviceStatistics {
   uint64_t media_writes = 0;    // of blocks; those still open are not among them
   uint64_t partial_writes = 0;  // of these
   uint64_t full_waits = 0;      // lines that found the queue full
-  uint64_t late_lines = 0;      // that idle time was used for
+  uint64_t late_lines = 0;      // lines that came late, and were taken in idle time
   double busy_ns = 0;           // of the drain
   double taken_until_ns = 0;    // when the queue had taken all lines
 
@@ -105,13 +105,13 @@ class DeviceModel {
  private:
   struct Writer {
     bool is_open = false;
-    double taken_ns = 0;  // all of its lines
-    double last_ns = 0;   // its last flush of a dirty line ended
+    double taken_ns = 0;  // when all of its lines are taken
+    double last_ns = 0;   // when its last flush of a dirty line ended
     bool has_flushed = false;
   };
   struct Block {
     uint64_t number = 0;
-    uint64_t used = 0;   // when: the number of a line, of all
+    uint64_t used = 0;   // the number, among all lines, of the last one that joined it
     uint32_t lines = 0;  // a bit for each; 0: not open
   };
 
@@ -126,10 +126,10 @@ class DeviceModel {
   Block blocks_[DeviceParameters::kMaxBlocks];
   double left_ns_[DeviceParameters::kMaxQueueLines] = {};  // when each of the last lines has left the queue
   uint32_t next_ = 0;                                      // of these: the oldest
-  double free_ns_ = 0;                                     // the drain, from then on
-  double latest_ns_ = 0;                                   // of all times that a line came
+  double free_ns_ = 0;                                     // when the drain is free
+  double latest_ns_ = 0;                                   // when the latest line came
   double idle_ns_ = 0;  // of the drain before latest_ns_, not used by late lines
-  uint64_t came_ = 0;   // lines
+  uint64_t came_ = 0;   // how many lines
 };
 
 }  // namespace persist

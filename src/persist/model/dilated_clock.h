@@ -7,14 +7,14 @@
 
 namespace persist {
 
-// Thread contract: any; nothing changes after construction.
+// Thread contract: any thread; nothing changes after construction.
 class DilatedClock {
  public:
   // A nanosecond of the device is `dilation` of the wall. REQUIRES: dilation > 0.
   explicit DilatedClock(double dilation) : start_ns_(sys::monotonic_ns()), dilation_(dilation) {}
 
   double dilation() const { return dilation_; }
-  // Of the device, since construction. Cost: a system call.
+  // The device's time since construction. Cost: a system call.
   double now_ns() const { return device_ns(sys::monotonic_ns()); }
   // Between times of the device and of the monotonic clock.
   double device_ns(uint64_t wall_ns) const { return static_cast<double>(wall_ns - start_ns_) / dilation_; }

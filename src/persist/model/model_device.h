@@ -44,12 +44,12 @@ class ModelDevice {
   // REQUIRES: no writer is open.
   void close();
 
-  // For a thread; its time is the wall's. Null: there are DeviceModel::kMaxWriters.
+  // Makes a writer for a thread; its time begins as the wall's. Null: there are DeviceModel::kMaxWriters already.
   Writer* open_writer();
-  // What it has flushed and not fenced stays so.
+  // What it has flushed and not fenced is not fenced any more.
   void close_writer(Writer* writer);
 
-  // Memory was stored to: the line of this address is dirty. Without it, a line that has been flushed is cheap to flush again.
+  // Reports a store: the line of this address is dirty. A line that has been flushed is cheap to flush again until a store to it is reported.
   // Cost: a load, and a store if it was clean.
   void stored(uintptr_t address) { clean_.stored(address / base::kLineBytes); }
   // Flushes the lines of these addresses. Does not sleep.
@@ -66,7 +66,7 @@ class ModelDevice {
   ModelDevice(const DeviceParameters& parameters, double dilation) : clock_(dilation), model_(parameters) {}
   ~ModelDevice() = default;
 
-  static constexpr double kInFence = 1e300;  // an end of activity: none
+  static constexpr double kInFence = 1e300;  // as active_until_ns: until the fence has ended
 
   double begin_call(Writer& writer) const;
   void end_call(Writer& writer, bool may_sleep) const;

@@ -1,8 +1,8 @@
 // ModelLines: a modelled device as the LineDevice of a domain, so that a runtime flushes to it. Each thread that comes is a writer of its own, as
 // each core is.
 //
-// Thread contract: any number of threads, each of which comes to no other such device before it has ended. Only its own memory, which a child of fork
-// must not use.
+// Thread contract: any number of threads. A thread uses one such device, and another one only after the first was closed. Only its own memory, which a
+// child of fork must not use.
 #pragma once
 #include <atomic>
 

@@ -149,12 +149,13 @@ void tell_unwritten(const char* path) {
 // looked at again.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
-  // If there is no place for one more, which has been reported if it matters, a look at the mapping would only take long. An observer has to know of all.
+  // If there is no room for another domain, which has been reported if it matters, looking for the mapping would only take time. But an observer has to
+  // know of all.
   if (process_runtime.domains().size() == Domains::kMaxDomains && observer() == nullptr &&
       (*process_plan.found != DomainKind::kFile || has_told_unwritten.load(std::memory_order_relaxed)))
     return process_runtime.domains().find(address).is_inside;
   sys::FoundMapping mapping = sys::find_mapping(address);
-  // Observers read all of it, which nobody can past the file's end: that part is found once the file has become longer.
+  // An observer reads all of the domain. What lies past the file's end cannot be read: it is found later, if the file becomes longer.
   if (mapping.is_shared && observer() != nullptr) mapping.end = sys::readable_end(mapping.begin, mapping.end);
   if (address >= mapping.end) return false;
   for (;;) {

@@ -85,7 +85,7 @@ base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end);
 // The kind of the domain that the address is in, after a mapping there was found as by a flush; kNone: it is in no domain.
 DomainKind kind_at(uintptr_t address);
 // Is told that a library has mapped [begin, begin + bytes), of persistent memory or of another file. A shared mapping becomes a domain: of memory,
-// flush_on_fail or file as the option `domain` says if it is memory, else of file. Whatever was a domain there ends. If no domain can be made, since
+// flush_on_fail or file as the option `domain` says if it is memory, else of file. Domains that were there end. If no domain can be made, since
 // there are too many, flushes there are executed at once.
 void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory);
 // Is told that the program unmaps that, or maps something else there: domains end. If something that the calling thread has flushed before cannot be

@@ -14,7 +14,7 @@
 namespace persist {
 namespace {
 
-// What cannot be recorded is not checked: nobody is to take the rest for everything.
+// Ends the process: a check of an incomplete record would be taken for one of the whole program.
 [[noreturn]] void refuse(const base::Error& error) {
   base::log(error.message);
   for (;;) sys::syscall(SYS_exit_group, 2);
