@@ -1,4 +1,4 @@
-// What `spillway info` shows. It is found out by trying: by the calls that the runtime would make.
+// What `spillway info` shows. Facts are found by trying the calls that the runtime would make.
 #pragma once
 #include <nlohmann/json.hpp>
 

@@ -32,9 +32,9 @@ ProgramLine parse_program_line(std::string_view subcommand, Arguments arguments,
                                const FindProgramOption& find);
 
 // Becomes the program (execve); its name is program[0], looked for in PATH when it has no '/'. A program that does not
-// use the runtime gets the library of preload mode, unless `preload` is false; then, or where the kernel does not let
-// pages be supplied, one line on standard error says that the budget only holds for what it starts. Throws WrongInput
-// when it cannot be started, or preload mode cannot work in it. REQUIRES: program is not empty.
+// use the runtime gets the library of preload mode. If `preload` is false, or the kernel does not let a process supply
+// its own pages, it gets none, and one line on standard error says that the budget only holds for what it starts.
+// Throws WrongInput when it cannot be started, or preload mode cannot work in it. REQUIRES: program is not empty.
 [[noreturn]] void become(Arguments program, bool preload);
 
 // The same with another preparation: called with the path of each file that is tried and may be executed. It throws WrongInput if the program must
