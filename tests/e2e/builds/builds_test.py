@@ -34,6 +34,7 @@ class Builds(unittest.TestCase):
 
     def spills(self, program):
         stats = WORK / "stats.json"
+        stats.unlink(missing_ok=True)
         ended = run(program, memory="1M", storage="memory:64M", stats=stats)
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, self.expected, ""))
         self.assertGreaterEqual(json.loads(stats.read_text())["cache"]["evictions"], 2000)
