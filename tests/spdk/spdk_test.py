@@ -357,7 +357,7 @@ class Program(unittest.TestCase):
             target.blank()
             ended = self.run_program(storage=storage)
             self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "system: 0\nwrong: 0\n", ""))
-        self.assertGreater(sum(1 for byte in target.files[0].read_bytes()[::4096] if byte), 1000, "nothing was written there")
+            self.assertGreater(sum(1 for byte in target.files[0].read_bytes()[::4096] if byte), 1000, f"nothing was written to {storage}")
 
     def test_a_child_that_needs_pages_ends(self):
         ended = self.run_program("fork", storage=target.device(1))
