@@ -230,6 +230,7 @@ static void refusals(void) {
 
 static sigjmp_buf back;
 static unsigned char* seen_from_handler;
+static volatile sig_atomic_t handled;
 static void jump(int signal_number) { siglongjmp(back, signal_number); }
 static int faults(volatile unsigned char* address, int store) {
   if (sigsetjmp(back, 1) != 0) return 1;
@@ -264,6 +265,7 @@ static void protection(void) {
 static void look(int signal_number) {
   (void)signal_number;
   check(seen_from_handler, 0, kBytes, "in a handler");
+  ++handled;
 }
 static void signals(void) {
   unsigned char* memory = map(kBytes);
@@ -275,6 +277,7 @@ static void signals(void) {
   struct sigaction action = {.sa_handler = look, .sa_flags = SA_ONSTACK};
   sigaction(SIGUSR1, &action, NULL);
   for (int i = 0; i < 3; ++i) raise(SIGUSR1);
+  require(handled == 3, "handlers that ran");
   stack.ss_flags = SS_DISABLE;
   sigaltstack(&stack, NULL);
   munmap(memory, kBytes);

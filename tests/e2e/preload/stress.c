@@ -65,7 +65,8 @@ static void fill(struct Area* area, size_t page) {
 
 // Through a pipe: the kernel loads from one page and stores to another.
 static void pass(struct Area* area, size_t from, size_t to, const int* ends) {
-  if (from == to || write(ends[1], area->memory + from * kWords, kPage) != kPage) return;
+  if (from == to) return;
+  if (write(ends[1], area->memory + from * kWords, kPage) != kPage) exit(4);
   if (read(ends[0], area->memory + to * kWords, kPage) != kPage) exit(4);
   for (size_t word = 0; word < kWords; word += 37) {
     uint64_t found = area->memory[to * kWords + word], expected = word_of(from, area->version[from], word);
