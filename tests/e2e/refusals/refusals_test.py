@@ -144,7 +144,9 @@ class Budget(Refusal):
         def limit():
             resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
         ended = run(preexec_fn=limit)
-        if ended.returncode != 0:
+        if ended.returncode == 0:
+            self.works(ended)
+        else:
             self.ends(ended, 2, "ulimit -n")
 
     def test_file_size_limit(self):
@@ -156,7 +158,7 @@ class Budget(Refusal):
 
 def without(call, number):
     """A sandbox: what a program runs before exec, so that the system call fails with this error."""
-    names = {"fallocate": 285, "io_uring_setup": 425, "memfd_create": 319, "membarrier": 324, "userfaultfd": 323}
+    names = {"io_uring_setup": 425, "memfd_create": 319, "membarrier": 324, "userfaultfd": 323}
     load, equal, give = 0x20, 0x15, 0x06  # classic BPF: load a word, compare, return
     allow, fail = 0x7FFF0000, 0x00050000
     return filtering((load, 0, 0, 0), (equal, 0, 1, names[call]), (give, 0, 0, fail | number), (give, 0, 0, allow))
