@@ -460,7 +460,9 @@ class Cluster(unittest.TestCase):
         time.sleep(SECONDS / 3)
         ip("link", "set", f"node{VICTIM}", "up")
         time.sleep(1 + SECONDS / 3)
-        print(f"the network was cut; gets and errors: {self.end_load(clients)}", flush=True)
+        told = self.end_load(clients)
+        self.assertGreater(told["errors"], 0, "nobody has noticed")
+        print(f"the network was cut; gets and errors: {told}", flush=True)
 
 
 def figures():
