@@ -19,9 +19,9 @@ void foreign_free(void* block) { free(block); }
 int foreign_io(const char* path, char* bytes, char* room, size_t n) {
   const int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
   if (file < 0 || write(file, bytes, n) != (ssize_t)n || pread(file, room, n, 0) != (ssize_t)n) return 0;
-  if (close(file) != 0) return 0;
+  if (close(file) != 0 || memcmp(room, bytes, n) != 0) return 0;
   FILE* stream = fopen(path, "r+");
-  memset(room, 0, 10);
+  memset(room, 0, n);
   if (stream == NULL || fread(room, 1, n, stream) != n || fseek(stream, 0, SEEK_SET) != 0) return 0;
   if (fwrite(bytes, 1, n, stream) != n || fclose(stream) != 0) return 0;
   return unlink(path) == 0 && access(path, F_OK) != 0;

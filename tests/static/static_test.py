@@ -32,8 +32,9 @@ def setUpModule():
 
 class Static(unittest.TestCase):
     def spills(self, program, *arguments, expected, evictions=100):
-        """`spillway run` says nothing of a native program, and the output is right although pages come and go."""
+        """`spillway run` has nothing to say of the program, whose output is right although pages come and go."""
         stats = WORK / "stats.json"
+        stats.unlink(missing_ok=True)
         ended = run(BIN / "spillway", "run", "--memory", "1M", "--spill-all", "--storage", WORK, "--stats", stats, "--",
                     program, *arguments)
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, expected, ""))
