@@ -222,7 +222,8 @@ static void expressions() {
 }
 static void file_systems() {
   namespace fs = std::filesystem;
-  auto dir = fs::temp_directory_path() / ("rvcxx" + std::to_string(getpid()));
+  CHECK(fs::is_directory(fs::temp_directory_path()));
+  const fs::path dir = "corners." + std::to_string(getpid());
   fs::create_directories(dir / "a/b");
   {
     std::ofstream o(dir / "a/f");

@@ -331,7 +331,7 @@ void test_mappings_beside() {
 // A mapped file that somebody opens for writing: its map becomes the kernel's while tasks have translations of it.
 void test_files_beside() {
   constexpr size_t kPages = 256;
-  char name[] = "/tmp/spillway-loops-XXXXXX";
+  char name[] = "loops-XXXXXX";
   const int file = mkstemp(name);
   CHECK(file >= 0);
   for (size_t i = 0; i < kPages; ++i) {

@@ -136,7 +136,7 @@ static void times(void) {
 }
 
 int main(void) {
-  char* folder = heap_text("/tmp/libc-calls-XXXXXX");
+  char* folder = heap_text("libc-calls-XXXXXX");
   CHECK(mkdtemp(folder) == folder);
   formats();
   files(folder);

@@ -34,7 +34,7 @@ int main(void) {
   for (size_t i = 0; i < BYTES; ++i) data[i] = value_of(i);
   for (size_t i = 79; i < BYTES; i += 80) data[i] = '\n';
   char* name = malloc(5000);
-  strcpy(name, "/tmp/spillway-e2e-XXXXXX");
+  strcpy(name, "stdio-XXXXXX");
   int file = mkstemp(name);
   CHECK(file >= 0);
   // Unaligned, across many pages, through a stream and through the descriptor.
