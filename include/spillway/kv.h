@@ -296,9 +296,9 @@ int spillway_kv_queue_open(spillway_kv *store, const spillway_kv_queue_options *
 // call of the queue, such as spillway_kv_poll, or begin one.
 int spillway_kv_queue_close(spillway_kv_queue *queue);
 
-// These three return OK, and the callback runs once; or BUSY or INVALID, and it does not run (the thread's error text says why). The key, the buffer and
-// the bytes of the value must stay as they are until the callback runs; options and the list of pieces are copied. Any thread. Cost: a lock; a system
-// call if one of the queue's threads sleeps.
+// These three return OK, and the callback runs once; or it does not run: BUSY, or an error, INVALID or TOO_LARGE, for which the thread's error text has a
+// line. The key, the buffer and the bytes of the value must stay as they are until the callback runs; options and the list of pieces are copied. Any
+// thread. Cost: a lock; a system call if one of the queue's threads sleeps.
 //
 // Submits a get. The value is copied to `buffer`, or, if that is null, to memory of the library's.
 int spillway_kv_submit_get(spillway_kv_queue *queue, const void *key, size_t key_bytes, void *buffer,

@@ -87,7 +87,8 @@ int spillway_persist_unmap(void *address);
 
 // Makes a mapping of the caller's a domain; it stays the caller's. Address and size are multiples of 64. `kind`: as above, but not "auto"; whether it
 // is true is not checked. `descriptor`: for "file", that of the mapped file, which must stay open as long as the domain exists; or -1, and then each
-// range that is flushed costs an I/O of its own. Errors: INVALID; FULL: there are 256 domains already.
+// range that is flushed costs an I/O of its own. Errors: INVALID: an argument is wrong, or a part of the range is in a domain already; FULL: there are
+// 256 domains already. Cost: a look at each thread, and some system calls.
 int spillway_persist_add(void *address, size_t bytes, const char *kind, int descriptor);
 // Takes these lines (of 64 bytes) out of the domains that they are in. To be called before they are unmapped. When it returns, whatever any thread has
 // flushed there is durable; for kind "file" so is all that was stored. ABSENT: they are in no domain. Errors: INVALID: the range is not whole lines;
@@ -108,8 +109,9 @@ int spillway_persist(const void *address, size_t bytes);
 void *spillway_persist_copy(void *to, const void *from, size_t bytes);
 void *spillway_persist_set(void *to, int byte, size_t bytes);
 
-// Sets how the calling thread flushes from now on: a name as in the options. Errors: INVALID; NO_MEMORY; IN_USE: this thread can only execute each flush
-// at its call, because it is recorded, or because there was no memory for more.
+// Sets how the calling thread flushes from now on: a name as in the options. Errors, after which it flushes as before: INVALID; NO_MEMORY; IN_USE: this
+// thread can only execute each flush at its call, because it is recorded, or because there was no memory for more. Cost: with "decoupled"
+// and "proactive" memory for a queue and, the first time in a process, threads; otherwise none.
 int spillway_persist_set_policy(const char *policy);
 
 // Tells `spillway persist check` how far the program has come; does nothing in other runs. The text is copied.
