@@ -277,9 +277,11 @@ void freeze_shared_maps() { ranges_mutex.lock(); }
 
 void thaw_shared_maps() { ranges_mutex.unlock(); }
 
-// What the kernel tells through the parent's descriptors is about the parent.
+// What the kernel tells through the parent's descriptors is about the parent. The child's page tables begin without pages of shared mappings, and
+// it may never have anybody who measures them.
 void own_shared_maps() {
   has_taker = false;
+  charge(0);
   if (resident_files.is_open()) {
     resident_files.close();
     if (!resident_files.open()) ranges.remove(0, ~uint64_t{0});

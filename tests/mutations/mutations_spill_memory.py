@@ -209,6 +209,8 @@ MUTATIONS = [
     product("who waits for the storage bounds shared mappings", "^corpus_lmdb_quick$",
             (SHARED_MAPS, '  has_taker = sys::start_thread(take_out_as_needed, nullptr, "spillway maps").has_value();\n',
              "  while (step()) continue;\n")),
+    product("child of fork pays for what its parent has of shared mappings", "^e2e_fork_shared_maps$",
+            (SHARED_MAPS, "  has_taker = false;\n  charge(0);\n", "  has_taker = false;\n")),
     product("child of fork has nobody who takes out", "^e2e_shared_maps$",
             (SHARED_MAPS, "  has_taker = false;\n", "")),
 
