@@ -67,6 +67,8 @@ void defer_signal(siginfo_t* info, void* context);
 
 // Sets which fault signals the calling thread believes blocked; one that was kept meanwhile may be delivered now.
 void set_blocked_faults(Thread& thread, uint64_t blocked_faults);
+// Takes the fault signal that was kept for the calling thread, if there is one and it is among these.
+bool take_kept_fault(uint64_t signals, siginfo_t& info);
 
 // Registers the calling thread, which begins to run the program's code. If it began with signals blocked that the fault
 // path needs (the mask is inherited over exec, and pthread_attr_setsigmask_np gives one), they are unblocked from now on,

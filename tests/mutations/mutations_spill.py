@@ -152,6 +152,8 @@ MUTATIONS = [
             (THREAD, "  sys::set_signal_mask(mask);\n  set_blocked", "  (void)mask;\n  set_blocked")),
     product("child of fork has its parent's pending signals", "^e2e_segv_handler$",
             (THREAD, "  spillway_plain_memset(self.kept_fault, 0, sizeof self.kept_fault);\n", "")),
+    product("wait for a blocked SIGSEGV that was sent before", "^e2e_segv_handler$",
+            ("src/spill/intercept/mask.cc", "  info = *kept;\n  kept->si_signo = 0;\n  return true;\n", "  info = *kept;\n  return false;\n")),
     product("signals of the C library's own may be set", "^e2e_signal_reserved$",
             (SIGNALS, "  if (!is_signal(number) ||", "  if (number < 1 || number >= kSignalCount ||")),
     product("actions that a child of vfork sets are its parent's", "^e2e_signal_vfork$",

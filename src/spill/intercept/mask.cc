@@ -20,6 +20,14 @@ void set_blocked_faults(Thread& thread, uint64_t blocked_faults) {
                &sent);
 }
 
+bool take_kept_fault(uint64_t signals, siginfo_t& info) {
+  auto* kept = reinterpret_cast<siginfo_t*>(this_thread().kept_fault);
+  if (kept->si_signo == 0 || (signal_bit(kept->si_signo) & signals) == 0) return false;
+  info = *kept;
+  kept->si_signo = 0;
+  return true;
+}
+
 void adopt_signal_mask() {
   Thread& thread = this_thread();
   // Stored first, since a pending signal is delivered as soon as it is unblocked.

@@ -60,12 +60,39 @@ SPILL_CALL(int, sigaddset, (sigset_t * set, int number), (PlainObject<sigset_t>(
 SPILL_CALL(int, sigdelset, (sigset_t * set, int number), (PlainObject<sigset_t>(set), number))
 SPILL_CALL(int, sigismember, (const sigset_t* set, int number), (PlainIn<sigset_t>(set), number))
 SPILL_WAIT(int, sigsuspend, (const sigset_t* set), (PlainMask(set)))
-SPILL_WAIT(int, sigwait, (const sigset_t* set, int* number),
-           (PlainIn<sigset_t>(set), PlainObject<int>(number)))
-SPILL_WAIT(int, sigwaitinfo, (const sigset_t* set, siginfo_t* info),
-           (PlainIn<sigset_t>(set), PlainObject<siginfo_t>(info)))
-SPILL_WAIT(int, sigtimedwait, (const sigset_t* set, siginfo_t* info, const timespec* timeout),
-           (PlainIn<sigset_t>(set), PlainObject<siginfo_t>(info), PlainIn<timespec>(timeout)))
+
+// The kernel does not know of a fault signal that waits (signals.h).
+template <class Wait>
+static int wait_for_signal(const sigset_t* set, siginfo_t* info, Wait wait) {
+  const PlainIn<sigset_t> plain_set(set);
+  siginfo_t kept;
+  if (spill::take_kept_fault(spill::mask_of(*plain_set), kept)) {
+    if (info != nullptr) spill::store(info, kept);
+    return kept.si_signo;
+  }
+  PlainObject<siginfo_t> plain_info(info);
+  spill::clear_slots();
+  return wait(plain_set, plain_info);
+}
+SPILL_EXPORT int __spill_sigwait(const sigset_t* set, int* number) {
+  const PlainIn<sigset_t> plain_set(set);
+  PlainObject<int> plain_number(number);
+  siginfo_t kept;
+  if (!spill::take_kept_fault(spill::mask_of(*plain_set), kept)) {
+    spill::clear_slots();
+    return sigwait(plain_set, plain_number);
+  }
+  *static_cast<int*>(plain_number) = kept.si_signo;
+  return 0;
+}
+SPILL_EXPORT int __spill_sigwaitinfo(const sigset_t* set, siginfo_t* info) {
+  return wait_for_signal(set, info, [](const sigset_t* s, siginfo_t* i) { return sigwaitinfo(s, i); });
+}
+SPILL_EXPORT int __spill_sigtimedwait(const sigset_t* set, siginfo_t* info, const timespec* timeout) {
+  const PlainIn<timespec> plain_timeout(timeout);
+  return wait_for_signal(set, info,
+                         [&](const sigset_t* s, siginfo_t* i) { return sigtimedwait(s, i, plain_timeout); });
+}
 
 // Limits and usage.
 SPILL_CALL(int, getrusage, (__rusage_who_t who, rusage* to), (who, PlainObject<rusage>(to)))

@@ -14,6 +14,7 @@
 // case: kill => 139
 // case: raise_handled
 // case: blocked_raise
+// case: blocked_wait
 // case: bus
 // case: old_action
 // case: in_handler
@@ -185,6 +186,24 @@ int main(int argc, char** argv) {
     sigprocmask(SIG_UNBLOCK, &set_of, NULL);
     CHECK(faults == 1);
     printf("%d\n", faults);
+  } else if (strcmp(what, "blocked_wait") == 0) {
+    sigset_t* set_of = malloc(sizeof *set_of);
+    siginfo_t* info = malloc(sizeof *info);
+    int* number = malloc(sizeof *number);
+    sigemptyset(set_of);
+    sigaddset(set_of, SIGSEGV);
+    sigprocmask(SIG_BLOCK, set_of, NULL);
+    raise(SIGSEGV);
+    CHECK(sigwait(set_of, number) == 0 && *number == SIGSEGV);
+    raise(SIGSEGV);
+    CHECK(sigwaitinfo(set_of, info) == SIGSEGV && info->si_signo == SIGSEGV && info->si_pid == getpid());
+    const struct timespec at_once = {0, 0};
+    CHECK(sigtimedwait(set_of, info, &at_once) == -1 && errno == EAGAIN);
+    raise(SIGSEGV);
+    CHECK(sigtimedwait(set_of, NULL, &at_once) == SIGSEGV);
+    sigprocmask(SIG_UNBLOCK, set_of, NULL);
+    foreign_touch(spilled);
+    printf("waited\n");
   } else if (strcmp(what, "bus") == 0) {
     set(SIGBUS, jump, 0);
     char name[] = "bus-file-XXXXXX";
