@@ -231,14 +231,14 @@ void pass_to_program(int number, siginfo_t* info, void* context) {
     return;
   }
   if (!fault && reinterpret_cast<uint64_t>(handler) == reinterpret_cast<uint64_t>(SIG_IGN)) return;
+  const long process = sys::syscall(SYS_getpid);
+  // The first process of a container is not ended by what others send, and still needs the runtime's handler.
+  if (!fault && process == 1) return;
   // The default action, and for a fault also "ignore": the kernel ends the process when the access is
   // repeated, or when the signal that was sent is sent again.
   KernelAction plain = {};
   set_kernel_action(number, &plain);
-  if (!fault) {
-    const long process = sys::syscall(SYS_getpid);
-    sys::syscall(SYS_tgkill, process, sys::syscall(SYS_gettid), number);
-  }
+  if (!fault) sys::syscall(SYS_tgkill, process, sys::syscall(SYS_gettid), number);
 }
 
 int set_program_action(int number, const struct sigaction* action, struct sigaction* old) {

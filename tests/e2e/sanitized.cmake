@@ -62,7 +62,7 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
   list(APPEND e2e_left_out programs/fork_own.c programs/fork_child_stores.c programs/fork_daemon.c
     programs/fork_threads.c programs/fork_handler.c programs/fork_foreign.c programs/fork_corners.c
     programs/fork_child_threads.c programs/fork_streams.c programs/daemon_output.c programs/file_maps.c
-    programs/prefetch_handler.c)
+    programs/prefetch_handler.c programs/signal_first_process.c)
   # Threads of it pass their results on by atomics, which spillcc does not show the sanitizer.
   list(APPEND e2e_left_out programs/aio.c)
 endif()

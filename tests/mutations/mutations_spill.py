@@ -154,6 +154,8 @@ MUTATIONS = [
             (THREAD, "  spillway_plain_memset(self.kept_fault, 0, sizeof self.kept_fault);\n", "")),
     product("wait for a blocked SIGSEGV that was sent before", "^e2e_segv_handler$",
             ("src/spill/intercept/mask.cc", "  info = *kept;\n  kept->si_signo = 0;\n  return true;\n", "  info = *kept;\n  return false;\n")),
+    product("first process of a container loses the fault path by a signal", "^e2e_signal_first_process$",
+            (SIGNALS, "  if (!fault && process == 1) return;\n", "")),
     product("signals of the C library's own may be set", "^e2e_signal_reserved$",
             (SIGNALS, "  if (!is_signal(number) ||", "  if (number < 1 || number >= kSignalCount ||")),
     product("actions that a child of vfork sets are its parent's", "^e2e_signal_vfork$",
