@@ -180,8 +180,11 @@ static void locked(void) {
   const int is_kept = mlock(all, 16 * P) == 0;
   expect(all, 0, PAGES, 20);
   expect_bounded();
-  unsigned char present[16];
-  CHECK(!is_kept || mincore(all, 16 * P, present) == 0);
+  if (is_kept) {
+    unsigned char present[16];
+    CHECK(mincore(all, 16 * P, present) == 0);
+    for (size_t i = 0; i < 16; ++i) CHECK((present[i] & 1) != 0);
+  }
   pid_t parent = getpid(), child = fork();
   if (child == 0) {
     CHECK(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid == parent);
@@ -194,7 +197,7 @@ static void locked(void) {
 
 int main(void) {
   snprintf(path, sizeof path, "shared_maps.%d", (int)getpid());
-  file = open(path, O_CREAT | O_RDWR | O_EXCL, 0600);
+  file = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
   CHECK(file >= 0 && ftruncate(file, BYTES) == 0);
   base = resident();
   seen_by_others();
