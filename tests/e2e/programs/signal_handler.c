@@ -40,7 +40,6 @@ static void on_timer(int number) {
 
 static void* work(void* argument) {
   uint64_t random = (uint64_t)(long)argument + 17;
-  if (argument == NULL) CHECK(argument == NULL);
   uint64_t* data = malloc(WORDS * 8);
   CHECK_SPILLED(data);
   for (unsigned i = 0; i < WORDS; ++i) data[i] = i;

@@ -49,9 +49,13 @@ int main(void) {
   CHECK(signal(SIGPROF, start_too) != SIG_ERR);
   const struct itimerval often = {{0, 1000}, {0, 1000}};
   CHECK(setitimer(ITIMER_PROF, &often, NULL) == 0);
-  for (int i = 0; i < kCalls; ++i) start();
+  int calls = 0;
+  while (calls < kCalls || started == 0) {
+    start();
+    ++calls;
+  }
   CHECK(setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL) == 0);
-  for (int i = 0; i < kCalls + started; ++i) {
+  for (int i = 0; i < calls + started; ++i) {
     int status;
     CHECK(wait(&status) > 0 && status == 0);
   }

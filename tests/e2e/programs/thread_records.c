@@ -87,6 +87,7 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
   CHECK(pthread_create(&threads[0], NULL, leave_signal, NULL) == 0);
   pthread_join(threads[0], NULL);
+  CHECK(!runs_spilled() || seen[0] != NULL);
   if (seen[0] != NULL) CHECK(different(kThreads) == kThreads);
   for (size_t i = 0; i < kLater; ++i) {
     CHECK(pthread_create(&threads[0], NULL, come_and_go, (void*)i) == 0);
