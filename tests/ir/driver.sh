@@ -90,7 +90,8 @@ for linker in bfd lld; do
   fails "$bin/spillcc" -fuse-ld=$linker satc.o table.o -o mixed 2>message
   grep -q __spillway_table_and_satc_do_not_link message
 done
-fails ld -r satc.o table.o -o mixed.o
+fails ld -r satc.o table.o -o mixed.o 2>message
+grep -q __spillway_table_and_satc_do_not_link message
 
 # Plain clang on demand; one line and status 2 for what cannot be.
 "$bin/spillcc" -fno-spill -c use.c -o plain.o
