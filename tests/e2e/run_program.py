@@ -286,6 +286,8 @@ def difference(native, ours):
 
 
 def run_all(bin_folder, work, path, modes):
+    for left in work.glob("stats-*.json"):  # by children of earlier runs, whose numbers come again
+        left.unlink()
     runner = Runner(bin_folder, work, Program(path))
     runner.run_all(modes)
     print(f"{path.name}: {runner.runs} spilled runs as native, {runner.evictions} evictions, {runner.longest:.0f} s the longest")
