@@ -1,38 +1,12 @@
-// What a look ahead does to pages that are in memory, and what misses in steps do beside a loop that walks. The looks are
-// made by hand here, by the calls that compiled code makes (compiler/loops/Prefetch.h), so that nothing else is accessed.
+// What a look ahead does to pages that are in memory, and what misses in steps do beside a loop that walks. The looks are made by hand.
 // levels: O2
 // memory: 2M
 // chaos: 0
 // expect: cache.prefetches>=5
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <unistd.h>
+#include "looks.h"
 
-#include "../../../include/spillway/spill.h"
-#include "e2e.h"
-
-enum { P = 4096, kPages = 1024, kGroupPages = 16, kWalk = 19 * kGroupPages, kFarFromIt = 400 };
-
-struct loop {
-  int64_t step_bytes;
-  uint64_t bits;
-};
-
-static void* (*begin)(const struct loop* loop, uint64_t position, uint64_t left, int64_t* pause);
-static int64_t (*next)(void* look);
-static uint64_t (*load)(void* look, uint64_t address, uint64_t bytes, uint64_t bits);
-static void (*note)(void* look, uint64_t address);
-
-static char* memory;
-static uint64_t address_of(int page) { return (uint64_t)memory + (uint64_t)page * P; }
-
-// Of the translation table: 0, the page is not in memory; negative, it is there and cooling: nobody has touched it lately.
-static int64_t entry(int page) { return ((volatile int64_t*)kTableBase)[address_of(page) >> kTableShift]; }
-
-static void wait_until_there(int page) {
-  for (int i = 0; i < 10000 && entry(page) == 0; ++i) usleep(1000);
-  CHECK(entry(page) != 0);
-}
+enum { kPages = 1024, kGroupPages = 16, kWalk = 19 * kGroupPages, kFarFromIt = 400 };
 
 static void looks_touch(void) {
   static const struct loop loop = {8, 0};
@@ -87,11 +61,7 @@ int main(void) {
   for (int page = 0; page < kPages; ++page) memory[(size_t)page * P] = (char)page;
   push_out(1 << 20);  // leaves free frames behind
   if (runs_spilled()) {
-    *(void**)&begin = dlsym(RTLD_DEFAULT, "__spillway_look_ahead_begin");
-    *(void**)&next = dlsym(RTLD_DEFAULT, "__spillway_look_ahead_next");
-    *(void**)&load = dlsym(RTLD_DEFAULT, "__spillway_look_ahead_load");
-    *(void**)&note = dlsym(RTLD_DEFAULT, "__spillway_look_ahead_note");
-    CHECK(begin != NULL && next != NULL && load != NULL && note != NULL);
+    find_calls();
     looks_touch();
     steps_beside_a_walk();
   }
