@@ -274,13 +274,10 @@ class Logs(Case):
 
 class LogFiles(Case):
     def test_a_daemon_has_a_log(self):
-        place, pid_file, log, moved = self.path("socket"), self.path("pid"), pathlib.Path(self.path("log")), pathlib.Path(self.path("log.1"))
+        log, moved = pathlib.Path(self.path("log")), pathlib.Path(self.path("log.1"))
         log.write_text("before\n")
-        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "-d", "-P", pid_file, "-s", place, "--log", log],
-                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertNotIn("ready after", ended.stderr)
-        pid = int(pathlib.Path(pid_file).read_text())
+        pid, said = self.daemon("-s", self.path("socket"), "--log", log)
+        self.assertNotIn("ready after", said)
         log.rename(moved)
         os.kill(pid, signal.SIGHUP)
         os.kill(pid, signal.SIGTERM)

@@ -358,11 +358,8 @@ class Life(Case):
 
     def test_a_daemon(self):
         place, pid_file = self.path("socket"), self.path("pid")
-        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "-d", "-P", pid_file, "-s", place],
-                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertRegex(ended.stderr, "ready after")
-        pid = int(pathlib.Path(pid_file).read_text())
+        pid, said = self.daemon("-s", place)
+        self.assertRegex(said, "ready after")
         self.connect(place).ask(b"version\r\n", b"VERSION ")
         os.kill(pid, signal.SIGTERM)
         begun = time.monotonic()

@@ -1,4 +1,5 @@
 """A server of the `spillway` under test, and plain connections to it: bytes that go there, and what comes back."""
+import contextlib
 import os
 import pathlib
 import re
@@ -141,6 +142,12 @@ class Server:
         return self.wait()
 
 
+def kill(process):
+    """`process`: a descriptor. It may have ended."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+
+
 class Case(unittest.TestCase):
     """A test with a store, which serve() makes the first time."""
     spillway = None  # of who runs the tests
@@ -158,6 +165,18 @@ class Case(unittest.TestCase):
         server = Server(self.spillway, "--storage", self.store, "--capacity", capacity, *words, **options)
         self.addCleanup(server.__exit__)
         return server
+
+    def daemon(self, *words):
+        """A server of self.store in the background: its number, and what whoever began it said. It does not outlive the test."""
+        pid_file = self.path("pid")
+        ended = subprocess.run([self.spillway, "serve", "--storage", self.store, "--capacity", "64M", "-d", "-P", pid_file, *words],
+                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        pid = int(pathlib.Path(pid_file).read_text())
+        process = os.pidfd_open(pid)  # it alone, whoever gets its number
+        self.addCleanup(os.close, process)
+        self.addCleanup(kill, process)
+        return pid, ended.stderr
 
     def connect(self, address, tls=None):
         connection = Connection(address, tls)
