@@ -101,8 +101,8 @@ static inline int spill_unpin(const void* p, size_t bytes) {
   return __spillway_unpin ? __spillway_unpin(p, bytes) : 0;
 }
 // Writes those pages of [p, p + bytes) that were changed to storage; they stay in memory. Leaves out pages that are pinned or that another
-// thread is using at this moment. Makes nothing durable. Returns 0; or -1 with errno: EIO if a write failed, EINVAL as spill_pin(). Cost:
-// I/O, and a hash of each page that is in memory.
+// thread is using at this moment. Makes nothing durable. Returns 0; or -1 with errno: EIO if a write failed or storage is full, EINVAL as
+// spill_pin(). Cost: I/O, and a hash of each page that is in memory.
 static inline int spill_flush(const void* p, size_t bytes) {
   return __spillway_flush ? __spillway_flush(p, bytes) : 0;
 }

@@ -110,7 +110,7 @@ class Cache {
   size_t prefetch(std::span<const PageId> pages, LoadQueue& queue);
   // The same for pages first .. first + count - 1.
   uint64_t prefetch_run(PageId first, uint64_t count, LoadQueue& queue);
-  // See Partition. Returns how many writes failed. Errors: ENOMEM.
+  // See Partition. Returns how many pages could not be written. Errors: ENOMEM.
   base::Expected<uint32_t> write_back(PageId first, uint64_t count, Lane& lane);
   // For a thread that is about to load or pin these pages one by one: has servers load all missing ones at the same time. Does nothing without
   // servers. Cost: that of the loads.

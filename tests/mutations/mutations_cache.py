@@ -296,6 +296,8 @@ MUTATIONS = [
              (DISCARD, "  if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);\n  frame.place = base::kNoPlace;\n", "")),
 
     # Cleaning
+    mutation("a page for which storage has no place counts as written", "CleanTest.PagesForWhich*",
+             ("src/cache/partition/partition_clean.cc", "      ++without_place;\n", "")),
     mutation("barrier skipped by the cleaner", "CleanTest.*",
              (CLEAN, "  shared_->holders->barrier();\n", "")),
     mutation("cleaner takes a held page for verified", "CleanTest.AHeldPage*",

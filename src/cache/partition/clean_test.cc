@@ -75,6 +75,16 @@ TEST_F(CleanTest, ACleanedPageLeavesWithoutAWrite) {
   }
 }
 
+TEST_F(CleanTest, PagesForWhichStorageHasNoPlaceCountAsNotWritten) {
+  open({.frame_count = 32, .range_pages = 64, .storage_pages = 16});
+  for (uint64_t page = 0; page < 24; ++page) write(page, 'y');
+  a->release_all();
+  const auto failed = world->cache->write_back(PageId{0}, 24, *a->lane);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(*failed, 8u);
+  for (uint64_t page = 0; page < 24; ++page) EXPECT_EQ(value(page), 'y') << page;
+}
+
 TEST_F(CleanTest, HotPagesAreLeftAlone) {
   for (uint64_t page = 0; page < 8; ++page) write(page, 'y');
   clean();

@@ -203,7 +203,7 @@ class Partition {
   // guarded or being evicted are left as they are. `copies`: Shared::clean_copy_bytes() of the caller's memory. May do I/O.
   struct Cleaned {
     uint32_t written = 0;
-    uint32_t failed = 0;  // failed writes; full storage does not count as a failure
+    uint32_t failed = 0;  // also those for which storage has no place
   };
   Cleaned write_back(PageId first, uint64_t count, Lane& lane, char* copies);
   // Are so many frames in use that pages will be evicted soon?
@@ -345,7 +345,7 @@ class Partition {
   void choose_for_cleaning(Batch& batch);
   uint64_t choose_for_writing(PageId first, uint64_t count, Batch& batch);
   Cleaned clean_chosen(Lane& lane, char* copies);
-  void prepare_clean_writes(Batch& batch, char* copies);
+  uint32_t prepare_clean_writes(Batch& batch, char* copies);
   Cleaned settle_cleaned(Batch& batch, const char* copies);
 
   // Discard (partition_discard.cc).

@@ -43,9 +43,10 @@ Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
   batch.find_untouched(frames_);
   // Without the lock: io keeps the page in its frame, but its content may still change.
   batch.copy_changed(frames_, copies);
-  prepare_clean_writes(batch, copies);
+  const uint32_t without_place = prepare_clean_writes(batch, copies);
   lane.run_ios();
-  const Cleaned cleaned = settle_cleaned(batch, copies);
+  Cleaned cleaned = settle_cleaned(batch, copies);
+  cleaned.failed += without_place;
   tell_of_failed_write(batch);
   return cleaned;
 }
@@ -94,9 +95,10 @@ void Partition::choose_for_cleaning(Batch& batch) {
 }
 
 // Step 4 until the Ios run: each changed page gets a place if it has none yet, its fingerprints become unknown during the write, and the whole page
-// becomes part of an Io, since there is a copy of it.
-void Partition::prepare_clean_writes(Batch& batch, char* copies) {
+// becomes part of an Io, since there is a copy of it. Returns for how many storage has no place.
+uint32_t Partition::prepare_clean_writes(Batch& batch, char* copies) {
   sys::LockGuard guard(mutex_);
+  uint32_t without_place = 0;
   const WritePlan plan(batch, frames_, shared_->places, shared_->chaos_seed != 0);
   for (uint32_t i = 0; i < plan.count(); ++i) {
     const uint32_t v = plan[i];
@@ -106,6 +108,7 @@ void Partition::prepare_clean_writes(Batch& batch, char* copies) {
     if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
       victim.changed_count = 0;
       victim.held = true;  // storage is full: evict() reports it if the page has to leave
+      ++without_place;
       continue;
     }
     frames_.set_fingerprints(victim.frame, base::Fingerprint::unknown());
@@ -114,6 +117,7 @@ void Partition::prepare_clean_writes(Batch& batch, char* copies) {
                     shared_->page_bytes);
     victim.first_io = victim.last_io = batch.io_count - 1;
   }
+  return without_place;
 }
 
 // Step 5.
