@@ -411,10 +411,11 @@ static void check_conversion(void) {
   iconv_close(ic);
 }
 static void check_folders(void) {
-  folder = malloc(100);
-  strcpy(folder, "/tmp/rvXXXXXX");
+  folder = malloc(PATH_MAX);
+  CHECK(getcwd(folder, PATH_MAX) == folder);
+  strcat(folder, "/rvXXXXXX");
   CHECK(mkdtemp(folder) == folder);
-  path = malloc(200);
+  path = malloc(2 * PATH_MAX);
   for (int i = 0; i < 5; ++i) {
     sprintf(path, "%s/f%d", folder, i);
     close(open(path, O_CREAT | O_RDWR, 0600));
