@@ -188,6 +188,8 @@ MUTATIONS = [
             ("src/spill/intercept/by_number.cc", "{text(0), in(3, sizeof(mq_attr))}", "{text(0)}")),
     product("the kernel is not told in spilled memory how a queue tells of messages", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "    {SYS_mq_notify, {in(1, sizeof(sigevent))}},\n", "")),
+    product("a program whose new_handler would make room gets null", "^e2e_cxx_corners$",
+            ("src/spill/intercept/heap.cc", "has_library ? library() : allocate_by_handlers(bytes, alignment)", "nullptr")),
     product("what is no time limit of a futex taken for one", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "!has_time_limit(a[1]) || plain", "plain")),
     product("a program that asks whether memory can be read crashes", "^e2e_by_number$",

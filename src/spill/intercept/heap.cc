@@ -62,15 +62,20 @@ int aligned_into(void** result, size_t alignment, size_t bytes, Caller caller) {
 // A size that is too large stays too large.
 size_t whole_pages(size_t bytes) { return bytes > SIZE_MAX - 4095 ? bytes : (bytes + 4095) & ~size_t{4095}; }
 
-// operator new with more than the default alignment, after a failure. libstdc++'s own is not in every static program, so new handlers are called
-// here, and to throw, the ordinary operator is asked for more than can ever exist.
-__attribute__((noinline)) void* allocate_aligned_or_throw(size_t bytes, size_t alignment) {
+// For the operators of libstdc++ that are not in every static program, after a failure: asks the new_handler, as those do. Null: there is none.
+void* allocate_by_handlers(size_t bytes, size_t alignment) {
   for (;;) {
     NewHandler* const handler = _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
-    if (handler == nullptr) return _Znwm(SIZE_MAX);
+    if (handler == nullptr) return nullptr;
     handler();
     if (void* block = heap_allocate(bytes, alignment, false, Caller::kInstrumented)) return block;
   }
+}
+
+// operator new with more than the default alignment, after a failure. To throw, the ordinary operator is asked for more than can ever exist.
+__attribute__((noinline)) void* allocate_aligned_or_throw(size_t bytes, size_t alignment) {
+  void* block = allocate_by_handlers(bytes, alignment);
+  return block != nullptr ? block : _Znwm(SIZE_MAX);
 }
 
 // operator new: never null. libstdc++'s own fails in turn, and throws.
@@ -79,6 +84,14 @@ void* allocate_or_throw(size_t bytes, size_t alignment) {
   if (__builtin_expect(block != nullptr, 1) || _Znwm == nullptr) return block;
   return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? _Znwm(bytes)
                                                        : allocate_aligned_or_throw(bytes, alignment);
+}
+
+// operator new with std::nothrow. libstdc++'s own, if the program has it, is asked after a failure: it also catches what a new_handler throws.
+template <class Library>
+void* allocate_or_null(size_t bytes, size_t alignment, bool has_library, Library library) {
+  void* block = heap_allocate(bytes, alignment, false, Caller::kInstrumented);
+  if (__builtin_expect(block != nullptr, 1)) return block;
+  return has_library ? library() : allocate_by_handlers(bytes, alignment);
 }
 
 }  // namespace
@@ -132,20 +145,24 @@ void find_own_operators() {
     heap_free(block, Caller::kInstrumented);             \
   }
 
+#define SPILL_NEW_OR_NULL(name, parameters, arguments, alignment) \
+  SPILL_NEW(name, parameters, arguments,                          \
+            allocate_or_null(bytes, alignment, name != nullptr, [=] { return name arguments; }))
+
 SPILL_NEW(_Znwm, (size_t bytes), (bytes), allocate_or_throw(bytes, 0))
 SPILL_NEW(_Znam, (size_t bytes), (bytes), allocate_or_throw(bytes, 0))
-SPILL_NEW(_ZnwmRKSt9nothrow_t, (size_t bytes, const void* nothrow), (bytes, nothrow),
-          heap_allocate(bytes, 0, false, Caller::kInstrumented))
-SPILL_NEW(_ZnamRKSt9nothrow_t, (size_t bytes, const void* nothrow), (bytes, nothrow),
-          heap_allocate(bytes, 0, false, Caller::kInstrumented))
+SPILL_NEW_OR_NULL(_ZnwmRKSt9nothrow_t, (size_t bytes, const void* nothrow), (bytes, nothrow), 0)
+SPILL_NEW_OR_NULL(_ZnamRKSt9nothrow_t, (size_t bytes, const void* nothrow), (bytes, nothrow), 0)
 SPILL_NEW(_ZnwmSt11align_val_t, (size_t bytes, size_t alignment), (bytes, alignment),
           allocate_or_throw(bytes, alignment))
 SPILL_NEW(_ZnamSt11align_val_t, (size_t bytes, size_t alignment), (bytes, alignment),
           allocate_or_throw(bytes, alignment))
-SPILL_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t alignment, const void* nothrow),
-          (bytes, alignment, nothrow), heap_allocate(bytes, alignment, false, Caller::kInstrumented))
-SPILL_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t alignment, const void* nothrow),
-          (bytes, alignment, nothrow), heap_allocate(bytes, alignment, false, Caller::kInstrumented))
+SPILL_NEW_OR_NULL(_ZnwmSt11align_val_tRKSt9nothrow_t,
+                  (size_t bytes, size_t alignment, const void* nothrow), (bytes, alignment, nothrow),
+                  alignment)
+SPILL_NEW_OR_NULL(_ZnamSt11align_val_tRKSt9nothrow_t,
+                  (size_t bytes, size_t alignment, const void* nothrow), (bytes, alignment, nothrow),
+                  alignment)
 SPILL_DELETE(_ZdlPv, (void* block), (block))
 SPILL_DELETE(_ZdaPv, (void* block), (block))
 SPILL_DELETE(_ZdlPvm, (void* block, size_t bytes), (block, bytes))

@@ -160,6 +160,21 @@ static void no_memory() {
   } catch (std::bad_alloc&) {
     std::cout << "bad_alloc of what is aligned, " << asked << " times\n";
   }
+  const auto ask_twice = [] {
+    asked = 0;
+    std::set_new_handler([] {
+      if (++asked == 2) std::set_new_handler(nullptr);
+    });
+  };
+  volatile size_t too_much = (size_t)1 << 62;
+  ask_twice();
+  void* none = ::operator new(too_much, std::nothrow);
+  HIDE(none);
+  CHECK(none == nullptr && asked == 2);
+  ask_twice();
+  none = ::operator new[](too_much, std::align_val_t(256), std::nothrow);
+  HIDE(none);
+  CHECK(none == nullptr && asked == 2);
 }
 static void synchronisation() {
   std::vector<std::thread> ts;
