@@ -301,6 +301,9 @@ MUTATIONS = [
              (FAULT, "      if (segment.iov_len > left) segment.iov_len = left;\n", "")),
     mutation("child's writes may be under way when it is gone", "Uring.WritesOfAChild*",
              ("src/storage/backends/uring.cc", "    if (is_in_child_ && io.operation != Operation::kRead) {", "    if (false) {")),
+    mutation("descendant's writes may be under way when it is gone", "Uring.WritesOfADescendant*",
+             ("src/storage/backends/file.cc", "!= process_) is_inherited_.store(true, std::memory_order_relaxed);",
+              "!= process_) return is_inherited_.is_lock_free();")),
     mutation("delays forgotten", "FaultTest.DelaysByPolls",
              (FAULT, "      if (slot->polls_left > 0) {", "      if (slot->polls_left > 1'000'000) {")),
 

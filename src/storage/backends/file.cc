@@ -183,7 +183,11 @@ void FileDevice::do_close() {
   free_object(this, 0);
 }
 
-bool FileDevice::is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
+bool FileDevice::is_in_child() const {
+  // A child's descendants may have the number of the process that opened the device, once that has ended. Relaxed: it is only ever set.
+  if (sys::syscall(SYS_getpid) != process_) is_inherited_.store(true, std::memory_order_relaxed);
+  return is_inherited_.load(std::memory_order_relaxed);
+}
 
 // The result that a system call on a file would have had: a number of bytes, or -errno.
 int64_t FileDevice::result_of_command(Io& io, int64_t status) const {

@@ -91,6 +91,7 @@ class FileDevice : public Device {
   size_t max_depth_;
   FileHelpers* helpers_ = nullptr;
   const long process_;
+  mutable std::atomic<bool> is_inherited_{false};
   mutable std::atomic<bool> status_logged_{false};
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +203,26 @@ TEST(Uring, WritesOfAChildAreOverWhenTheyAreSubmitted) {
     EXPECT_EQ(in_child([device] { return writes_are_over_when_submitted(*device); }), 0) << text;
     device->close();
   }
+}
+
+// Nor one of a descendant that has the number of the process that opened the device. Here both are the first in a namespace.
+TEST(Uring, WritesOfADescendantWithTheOpenersNumberAreOverWhenTheyAreSubmitted) {
+  constexpr int kRefused = 77;
+  const auto open_and_fork = [] {
+    Device* device = open_device("uring:/var/tmp", kSpill).value();
+    writes_are_over_when_submitted(*device);
+    return in_child([device] {
+             if (!writes_are_over_when_submitted(*device) || unshare(CLONE_NEWPID) != 0) return false;
+             return in_child([device] { return getpid() == 1 && writes_are_over_when_submitted(*device); }) ==
+                    0;
+           }) == 0;
+  };
+  const int status = in_child([&] {
+    if (unshare(CLONE_NEWPID) != 0) _exit(kRefused);
+    return in_child(open_and_fork) == 0;
+  });
+  if (status == kRefused) GTEST_SKIP() << "namespaces of processes are not permitted here";
+  EXPECT_EQ(status, 0);
 }
 
 class UringTexts : public testing::TestWithParam<const char*> {};
