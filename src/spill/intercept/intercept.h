@@ -195,8 +195,9 @@ inline void store(T* to, T value) {
 long copy_process_by_number(long number, const long* arguments);
 // Whether clone() is possible with these flags and this word for the child's number; else it fails with ENOTSUP.
 bool can_clone(long flags, const void* child_word);
-// futex(2) on a word in spilled memory (futex.cc). `value3`: a bit set, or for FUTEX_CMP_REQUEUE the expected value.
-long call_futex(const uint32_t* word, int operation, uint32_t value, const timespec* timeout,
+// futex(2) on a word in spilled memory (futex.cc); for FUTEX_WAKE_OP `word`, `word2` or both are. `value3`: a bit set, for FUTEX_CMP_REQUEUE the
+// expected value, for FUTEX_WAKE_OP the change.
+long call_futex(const uint32_t* word, int operation, uint32_t value, const timespec* timeout, uint32_t* word2,
                 uint32_t value3);
 // syscall(2) with any other number, and the six arguments (by_number.cc). REQUIRES: no slot is held.
 long call_by_number(long number, const long* arguments);

@@ -15,17 +15,20 @@
 namespace spill {
 namespace {
 
-bool is_spilled_futex(const long* a) { return !is_c_library_object(reinterpret_cast<const void*>(a[0])); }
+bool is_spilled_word(long address) { return !is_c_library_object(reinterpret_cast<const void*>(address)); }
+bool is_spilled_futex(const long* a) {
+  return is_spilled_word(a[0]) || ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE_OP && is_spilled_word(a[4]));
+}
 long call_spilled_futex(const long* a) {
   return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
-                    reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
+                    reinterpret_cast<const timespec*>(a[3]), reinterpret_cast<uint32_t*>(a[4]),
+                    static_cast<uint32_t>(a[5]));
 }
 
 // Waiters for a plain word are to be moved to a spilled one: the kernel would keep them there, and nobody would wake them.
 bool moves_to_spilled(const long* a) {
   const long command = a[1] & FUTEX_CMD_MASK;
-  return (command == FUTEX_REQUEUE || command == FUTEX_CMP_REQUEUE) &&
-         !is_c_library_object(reinterpret_cast<const void*>(a[4]));
+  return (command == FUTEX_REQUEUE || command == FUTEX_CMP_REQUEUE) && is_spilled_word(a[4]);
 }
 // Wakes all of them instead: spurious wake-ups are allowed.
 long wake_all(const long* a) {

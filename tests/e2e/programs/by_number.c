@@ -387,12 +387,65 @@ static void moved_waiters(void) {
   CHECK(syscall(SYS_futex, &plain_word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 1L, word, 5) == -1 && errno == EAGAIN);
 }
 
+static void* wait_at(void* word) {
+  CHECK(syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 7, NULL, NULL, 0) == 0);
+  return NULL;
+}
+static long wake_op(uint32_t* first, uint32_t* second, uint32_t change) {
+  return syscall(SYS_futex, first, FUTEX_WAKE_OP_PRIVATE, 1, 1L, second, change);
+}
+// One call changes the second of two words and wakes who waits for the first one; for the second one, too, if it was as the call says.
+static void changed_words(uint32_t* first, uint32_t* second) {
+  static const struct {
+    uint32_t change, result;
+  } changes[] = {
+      {FUTEX_OP(FUTEX_OP_SET, 5, FUTEX_OP_CMP_EQ, 0), 5},
+      {FUTEX_OP(FUTEX_OP_ADD, -8, FUTEX_OP_CMP_EQ, 0), -1u},
+      {FUTEX_OP(FUTEX_OP_OR, 24, FUTEX_OP_CMP_EQ, 0), 31},
+      {FUTEX_OP(FUTEX_OP_ANDN, 5, FUTEX_OP_CMP_EQ, 0), 2},
+      {FUTEX_OP(FUTEX_OP_XOR, 9, FUTEX_OP_CMP_EQ, 0), 14},
+      {FUTEX_OP((8u | FUTEX_OP_ADD), 20, FUTEX_OP_CMP_EQ, 0), 7 + (1 << 20)},
+  };
+  for (int i = 0; i < 6; ++i) {
+    *second = 7;
+    CHECK(wake_op(first, second, changes[i].change) == 0 && *second == changes[i].result);
+  }
+  CHECK(wake_op(first, second, FUTEX_OP(7u, 0, FUTEX_OP_CMP_EQ, 0)) == -1 && errno == ENOSYS);
+  CHECK(wake_op(first, (uint32_t*)((char*)second + 1), 0) == -1 && errno == EINVAL);
+  static const struct {
+    uint32_t holds, fails;
+  } comparisons[] = {
+      {FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 7), FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 8)},
+      {FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_NE, 8), FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_NE, 7)},
+      {FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, 8), FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, 7)},
+      {FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LE, 7), FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LE, 6)},
+      {FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_GT, -1), FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_GT, 7)},
+      {FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_GE, 7), FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_GE, 8)},
+  };
+  *first = *second = 7;
+  pthread_t thread;
+  for (int i = 0; i < 6; ++i) {
+    CHECK(pthread_create(&thread, NULL, wait_at, second) == 0);
+    usleep(10000);
+    CHECK(wake_op(first, second, comparisons[i].fails) == 0);
+    while (wake_op(first, second, comparisons[i].holds) == 0) usleep(1000);
+    CHECK(pthread_join(thread, NULL) == 0);
+  }
+  CHECK(pthread_create(&thread, NULL, wait_at, first) == 0);
+  while (wake_op(first, second, comparisons[0].fails) == 0) usleep(1000);
+  CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int main(void) {
   same();
   masks();
   groups_of_a_thread();
   queues();
   moved_waiters();
+  uint32_t *one = NEW(uint32_t), *other = NEW(uint32_t);
+  changed_words(one, other);
+  changed_words(one, &plain_word);
+  changed_words(&plain_word, other);
   administration();
   by_kernel();
   puts("end");
