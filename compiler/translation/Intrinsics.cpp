@@ -255,7 +255,11 @@ bool Lowering::lowerCompare(CallBase &Call) {
   StringRef Name = Callee->getName();
   Name.consume_front(abi::InterceptPrefix);
   auto *Length = dyn_cast<ConstantInt>(Call.getArgOperand(2));
-  if ((Name != "memcmp" && Name != "bcmp") || !Length)
+  // The program may have a function of that name itself, which takes something
+  // else.
+  if ((Name != "memcmp" && Name != "bcmp") || !Length ||
+      Call.getArgOperand(0)->getType() != Runtime.Ptr ||
+      Call.getArgOperand(1)->getType() != Runtime.Ptr)
     return false;
   bool OnlyEqual = Name == "bcmp" ||
                    isOnlyUsedInZeroEqualityComparison(cast<CallInst>(&Call));

@@ -428,6 +428,8 @@ MUTATIONS = [
              (INTRINSICS, "B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),\n                         Transfer->getRawSource(), Transfer->getSourceAlign(),\n                         Length, MI.isVolatile());",
               "B.CreateMemCpy(MI.getRawDest(), MI.getDestAlign(),\n                         Transfer->getRawSource(), Transfer->getSourceAlign(),\n                         Length, MI.isVolatile());")),
     mutation("copy of a volatile object taken for any other", "^ir_crossing$", (INTRINSICS, "                         Length, MI.isVolatile());\n  else if", "                         Length);\n  else if")),
+    mutation("numbers that a function of the C library's name takes compared in its place", "^ir_own_comparisons$",
+             (INTRINSICS, " ||\n      Call.getArgOperand(0)->getType() != Runtime.Ptr ||\n      Call.getArgOperand(1)->getType() != Runtime.Ptr)", ")")),
     mutation("large copy left to the C library", "^ir_crossing$",
              (INTRINSICS, "    if (!Plain)\n      callRuntime(MI);\n    return;", "    return;")),
     mutation("move left to code generation, which calls a function", "^ir_crossing$",
