@@ -87,8 +87,13 @@ static bool isPlainAccess(const VectorAccess &A) {
     return true;
   // The usual gather: one base, vectors of offsets.
   const Value *Base = A.Memory;
-  while (auto *GEP = dyn_cast<GEPOperator>(Base))
+  SmallPtrSet<const Value *, 8> Seen;
+  while (auto *GEP = dyn_cast<GEPOperator>(Base)) {
+    // Code that never runs may compute an address from itself.
+    if (!Seen.insert(GEP).second)
+      return false;
     Base = GEP->getPointerOperand();
+  }
   if (Base->getType()->isVectorTy())
     Base = getSplatValue(Base);
   return Base && isPlain(Base);

@@ -200,3 +200,15 @@ define <32 x i8> @unaligned_wide(ptr %p) {
   %v = call <32 x i8> @llvm.x86.avx.ldu.dq.256(ptr %p)
   ret <32 x i8> %v
 }
+
+; Code that never runs may compute an address from itself.
+; CHECK-LABEL: define void @never(
+; CHECK: {{^}}dead:
+; CHECK: br label %dead
+define void @never() {
+  ret void
+dead:
+  %p = getelementptr i32, <4 x ptr> %p, i64 1
+  %v = call <4 x i32> @llvm.masked.gather.v4i32.v4p0(<4 x ptr> %p, i32 4, <4 x i1> <i1 true, i1 true, i1 true, i1 true>, <4 x i32> poison)
+  br label %dead
+}
