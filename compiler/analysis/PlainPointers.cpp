@@ -127,7 +127,9 @@ void PlainPointers::believe() {
         if (isPointer(A.getType()))
           markPlain(A);
     }
-    if (isPointer(F.getReturnType()) && F.hasExactDefinition()) {
+    // What a naked function returns is known to its assembly only.
+    if (isPointer(F.getReturnType()) && F.hasExactDefinition() &&
+        !F.hasFnAttribute(Attribute::Naked)) {
       Returning.push_back(&F);
       F.addRetAttr(Attribute::get(M.getContext(), PlainAttribute));
     }

@@ -124,6 +124,12 @@ define weak ptr @replaceable() noinline {
   ret ptr @number
 }
 
+; Assembly returns what no instruction shows.
+define internal ptr @bare() noinline naked {
+  call void asm sideeffect "movq number(%rip), %rax\0A\09ret", ""()
+  unreachable
+}
+
 ; CHECK-LABEL: define i32 @returned(
 ; CHECK-NOT: store atomic
 ; CHECK: store i32 1
@@ -131,6 +137,8 @@ define weak ptr @replaceable() noinline {
 ; CHECK: store i32 2
 ; CHECK: store atomic
 ; CHECK: store i32 3
+; CHECK: store atomic
+; CHECK: store i32 4
 ; CHECK: ret
 define i32 @returned(i1 %c) {
   %p = call ptr @found()
@@ -139,6 +147,8 @@ define i32 @returned(i1 %c) {
   store i32 2, ptr %q, align 4
   %r = call ptr @replaceable()
   store i32 3, ptr %r, align 4
+  %s = call ptr @bare()
+  store i32 4, ptr %s, align 4
   ret i32 0
 }
 

@@ -204,6 +204,8 @@ MUTATIONS = [
              (PLAIN, "  return Passed && isPointer(Passed->getType()) && isPlain(Passed);", "  return !Passed || (isPointer(Passed->getType()) && isPlain(Passed));")),
     mutation("result of a function that may be replaced taken for plain", "^ir_plain_calls$",
              (PLAIN, "isPointer(F.getReturnType()) && F.hasExactDefinition()", "isPointer(F.getReturnType()) && !F.isDeclaration()")),
+    mutation("what assembly returns taken for plain", "^ir_plain_calls$",
+             (PLAIN, " &&\n        !F.hasFnAttribute(Attribute::Naked)) {", ") {")),
     mutation("result taken for plain although memory is returned too", "^ir_plain_calls$",
              (PLAIN, "          Return && !isPlain(Return->getReturnValue())) {", "          Return && !Return->getReturnValue()) {")),
 
