@@ -7,7 +7,11 @@
 #include "analysis/Kills.h"
 #include "loops/Held.h"
 
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 
@@ -16,6 +20,28 @@
 using namespace llvm;
 
 namespace spillway {
+
+// Whether F has cycles that may be entered in their middle: LoopInfo does not
+// know these.
+static bool hasOtherCycles(Function &F, const LoopInfo &Loops) {
+  ReversePostOrderTraversal<Function *> Order(&F);
+  return containsIrreducibleCFG<BasicBlock *>(Order, Loops);
+}
+
+// Whether control may come from BB to BB again without running through Around.
+static bool returnsWithout(BasicBlock *BB, BasicBlock *Around) {
+  SmallPtrSet<BasicBlock *, 16> Seen;
+  SmallVector<BasicBlock *, 16> Work(1, BB);
+  while (!Work.empty())
+    for (BasicBlock *Next : successors(Work.pop_back_val())) {
+      if (Next == Around || !Seen.insert(Next).second)
+        continue;
+      if (Next == BB)
+        return true;
+      Work.push_back(Next);
+    }
+  return false;
+}
 
 namespace {
 
@@ -31,7 +57,7 @@ class Sharing {
 public:
   Sharing(Function &F, std::deque<Translation> &Translations)
       : DL(F.getDataLayout()), Paths(F), Dominators(F), Loops(Dominators),
-        Translations(Translations) {}
+        HasOtherCycles(hasOtherCycles(F, Loops)), Translations(Translations) {}
 
   void visit(Site &S);
 
@@ -43,6 +69,7 @@ private:
   Flow Paths;
   DominatorTree Dominators;
   LoopInfo Loops;
+  bool HasOtherCycles;
   std::map<std::vector<uint64_t>, SmallVector<Candidate, 4>> Leaders;
   std::deque<Translation> &Translations;
 };
@@ -65,6 +92,9 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
       continue;
     if (++Tries > MaxTries)
       return false;
+    if (HasOtherCycles && awaitsOthers(*S.Inst) &&
+        returnsWithout(S.Inst->getParent(), C.T->Leader->getParent()))
+      continue;
     // Relative to whatever the leader's address is when it runs.
     int64_t First = Where.Offset - C.LeaderOffset - C.LeaderExtent;
     int64_t Last = Where.Offset - C.LeaderOffset + int64_t(Where.Extent);

@@ -74,6 +74,33 @@ out:
   ret void
 }
 
+; So does one that may be entered at two places.
+; CHECK-LABEL: define i32 @wait_anywhere(
+; CHECK: {{^}}a:
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: load atomic i32, ptr %spill.pointer{{.*}} acquire
+; CHECK: {{^}}b:
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: load atomic i32, ptr %spill.pointer{{.*}} acquire
+; CHECK: ret
+define i32 @wait_anywhere(ptr %p, i1 %c) {
+entry:
+  %before = load i32, ptr %p, align 4
+  br i1 %c, label %a, label %b
+a:
+  %first = getelementptr i8, ptr %p, i64 4
+  %v = load atomic i32, ptr %first acquire, align 4
+  %unset = icmp eq i32 %v, 0
+  br i1 %unset, label %b, label %out
+b:
+  %second = getelementptr i8, ptr %p, i64 8
+  %w = load atomic i32, ptr %second acquire, align 4
+  %clear = icmp eq i32 %w, 0
+  br i1 %clear, label %a, label %out
+out:
+  ret i32 %before
+}
+
 ; CHECK-LABEL: define void @watch(
 ; CHECK: loop:
 ; CHECK-NOT: spill.elsewhere
