@@ -246,6 +246,8 @@ void Collector::addMemIntrinsic(MemIntrinsic &MI) {
 }
 
 void Collector::visit(Instruction &I) {
+  if (callsAtomicLibrary(I))
+    return;
   if (auto *Load = dyn_cast<LoadInst>(&I)) {
     add(I, Load->isAtomic() ? SiteKind::Native : SiteKind::Load,
         Load->getPointerOperandIndex(), Load->getType(), Load->getAlign());
@@ -295,6 +297,24 @@ void markAligned(Instruction &I) {
 }
 
 bool isKnownAligned(const Instruction &I) { return I.hasMetadata(AlignedKind); }
+
+bool callsAtomicLibrary(const Instruction &I) {
+  if (!I.isAtomic())
+    return false;
+  auto IsLarger = [&](Type *T, Align Claimed) {
+    return I.getDataLayout().getTypeStoreSize(T).getFixedValue() >
+           Claimed.value();
+  };
+  if (auto *Load = dyn_cast<LoadInst>(&I))
+    return IsLarger(Load->getType(), Load->getAlign());
+  if (auto *Store = dyn_cast<StoreInst>(&I))
+    return IsLarger(Store->getValueOperand()->getType(), Store->getAlign());
+  if (auto *RMW = dyn_cast<AtomicRMWInst>(&I))
+    return IsLarger(RMW->getValOperand()->getType(), RMW->getAlign());
+  if (auto *CX = dyn_cast<AtomicCmpXchgInst>(&I))
+    return IsLarger(CX->getCompareOperand()->getType(), CX->getAlign());
+  return false;
+}
 
 bool storesPastCaches(const CallBase &Assembly) {
   return textOf(Assembly).contains_insensitive("movnt");

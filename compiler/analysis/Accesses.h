@@ -124,6 +124,10 @@ void markAligned(llvm::Instruction &I);
 /// Whether that was recorded.
 bool isKnownAligned(const llvm::Instruction &I);
 
+/// Whether code generation calls a library for I: an atomic access that claims
+/// less alignment than its size. The call gets the program's own address.
+bool callsAtomicLibrary(const llvm::Instruction &I);
+
 /// Whether inline assembly stores past the caches (movnti, movntdq and their
 /// kin): only a fence orders such stores.
 bool storesPastCaches(const llvm::CallBase &Assembly);

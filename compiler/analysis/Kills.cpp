@@ -86,7 +86,7 @@ bool becomesCall(const Instruction &I) {
 }
 
 bool endsTranslations(const Instruction &I) {
-  if (becomesCall(I))
+  if (becomesCall(I) || callsAtomicLibrary(I))
     return true;
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)

@@ -143,7 +143,8 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
   if (auto *Load = dyn_cast<LoadInst>(I)) {
     TypeSize Size = Load->getDataLayout().getTypeStoreSize(Load->getType());
     if ((MayBeAtomic ? Load->isVolatile() : !Load->isSimple()) ||
-        Size.isScalable() || Size.getFixedValue() > MaxLoadBytes ||
+        endsTranslations(*Load) || Size.isScalable() ||
+        Size.getFixedValue() > MaxLoadBytes ||
         Load->getPointerAddressSpace() != 0)
       return false;
   } else if (auto *Call = dyn_cast<IntrinsicInst>(I)) {

@@ -21,6 +21,38 @@ define void @store(ptr %p, i32 %v) {
   ret void
 }
 
+; CHECK-LABEL: define i64 @add(
+; CHECK: [[MAPPED:%.*]] = call preserve_allcc i64 @__spillway_cross_map_stub(i64 %spill.address, i64 8, i64 0)
+; CHECK: [[D:%.*]] = phi i64 [ [[MAPPED]], {{.*}} ], [ %spill.d, {{.*}} ]
+; CHECK: sub i64 [[D]], 1
+; CHECK: atomicrmw volatile xchg ptr %spill.pointer, i64 1 seq_cst, align 8
+define i64 @add(ptr %p) {
+  %v = atomicrmw volatile xchg ptr %p, i64 1 seq_cst, align 8
+  ret i64 %v
+}
+
+; Of an access that claims less alignment than its size code generation makes a call, which is given the program's own
+; address, and behind which nothing is known.
+; CHECK-LABEL: define i64 @library(
+; CHECK: store i32 1, ptr %spill.pointer
+; CHECK-NOT: store atomic i64 {{.*}} release
+; CHECK: %v = load atomic i64, ptr %p seq_cst, align 4
+; CHECK-NEXT: store atomic i16 3, ptr %p release, align 1
+; CHECK-NEXT: %w = atomicrmw add ptr %p, i32 1 monotonic, align 2
+; CHECK-NEXT: %x = cmpxchg ptr %p, i64 0, i64 %v seq_cst seq_cst, align 4
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: store i32 2, ptr %spill.pointer
+; CHECK: ret
+define i64 @library(ptr %p, ptr %q) {
+  store i32 1, ptr %q, align 4
+  %v = load atomic i64, ptr %p seq_cst, align 4
+  store atomic i16 3, ptr %p release, align 1
+  %w = atomicrmw add ptr %p, i32 1 monotonic, align 2
+  %x = cmpxchg ptr %p, i64 0, i64 %v seq_cst seq_cst, align 4
+  store i32 2, ptr %q, align 4
+  ret i64 %v
+}
+
 ; CHECK-LABEL: define i1 @exchange(
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
 ; CHECK: cmpxchg weak ptr %spill.pointer, i64 %a, i64 %b acq_rel monotonic, align 8

@@ -150,17 +150,6 @@ define void @large(ptr %p, ptr %q, i64 %n, i8 %c) {
   ret void
 }
 
-; An atomic that may cross must stay one instruction: the pages are mapped at their own address.
-; CHECK-LABEL: define i64 @atomic(
-; CHECK: [[MAPPED:%.*]] = call preserve_allcc i64 @__spillway_cross_map_stub(i64 %spill.address, i64 8, i64 0)
-; CHECK: [[D:%.*]] = phi i64 [ [[MAPPED]], {{.*}} ], [ %spill.d, {{.*}} ]
-; CHECK: sub i64 [[D]], 1
-; CHECK: atomicrmw volatile xchg ptr %spill.pointer, i64 1 seq_cst, align 4
-define i64 @atomic(ptr %p) {
-  %v = atomicrmw volatile xchg ptr %p, i64 1 seq_cst, align 4
-  ret i64 %v
-}
-
 ; Sixteen bytes are atomic if aligned.
 ; CHECK-LABEL: define { i128, i1 } @wide(
 ; CHECK-NOT: cross_map
