@@ -48,8 +48,9 @@ static bool isPlainObject(const Value *Object, bool AllGlobals) {
     return AllGlobals || isPlainGlobal(*Global);
   if (isa<ConstantPointerNull, UndefValue>(Object))
     return true;
+  // The memory of a swifterror argument is a register.
   if (const auto *A = dyn_cast<Argument>(Object))
-    return A->hasByValAttr() || isMarkedPlain(*A);
+    return A->hasByValAttr() || A->hasSwiftErrorAttr() || isMarkedPlain(*A);
   if (const auto *Call = dyn_cast<CallBase>(Object))
     return returnsPlainPointer(*Call);
   if (const auto *Load = dyn_cast<LoadInst>(Object))

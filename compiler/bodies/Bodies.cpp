@@ -86,7 +86,8 @@ static bool mayAccessSpilled(const Instruction &I) {
 
 static bool isCopyable(const Instruction &I) {
   if (isUnique(I) || isa<IndirectBrInst, CallBrInst>(I) ||
-      I.getType()->isTokenTy() || I.getType()->isX86_AMXTy())
+      I.getType()->isTokenTy() || I.getType()->isX86_AMXTy() ||
+      I.isSwiftError())
     return false;
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)

@@ -115,6 +115,9 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
                         SetVector<Instruction *> &Found, bool MayBeAtomic) {
   Loop *L = Plan.L;
   auto *I = dyn_cast<Instruction>(V);
+  // The address of a swifterror variable is no value that may be handed on.
+  if (V->isSwiftError())
+    return false;
   if (!I)
     return !V->getType()->isTokenTy();
   if (!L->contains(I) || Found.contains(I))

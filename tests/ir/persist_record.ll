@@ -162,6 +162,15 @@ define void @elsewhere(ptr byval([4 x i64]) %v, ptr %p, i64 %i, ptr addrspace(25
   ret void
 }
 
+; Where Swift's calling convention has an error is a register.
+; CHECK-LABEL: define swiftcc void @fail(
+; CHECK-NEXT: store ptr %context, ptr %error, align 8
+; CHECK-NEXT: ret
+define swiftcc void @fail(ptr swiftself %context, ptr swifterror %error) {
+  store ptr %context, ptr %error, align 8
+  ret void
+}
+
 ; A function of the program's own reports its stores itself.
 ; CHECK-LABEL: define ptr @memset(
 ; CHECK-NEXT: store i8 0, ptr %p
