@@ -36,6 +36,8 @@ MUTATIONS = [
     mutation("the first piece of a value only", (REQUEST, "    to += part.size();\n", "")),
     mutation("the last error of many is told", (SESSION, "    if (result == SPILLWAY_KV_OK) result = refuse(&session, found.error());", "    result = refuse(&session, found.error());\n    result = SPILLWAY_KV_OK;")),
 
+    mutation("changes that were not begun keep what their caller had as a version", (SESSION, "        change->version = 0;\n", "")),
+
     mutation("a writer goes on after it has failed", ("src/capi/kv/large.cc", "  if (writer->has_failed)\n", "  if (false)\n")),
     mutation("a session closed under a writer", ("src/capi/kv/large.cc", "  ++session->held_count;\n", "  session->held_count += 0;\n")),
 

@@ -266,8 +266,11 @@ int spillway_kv_change_many(spillway_kv_session* session, spillway_kv_change* ch
     if (requests != nullptr && workers)
       capi::run_batch(*session, **workers, requests, bytes + at * stride, stride, part, result);
     else
-      for (size_t i = 0; i < part; ++i)
-        reinterpret_cast<spillway_kv_change*>(bytes + (at + i) * stride)->status = result;
+      for (size_t i = 0; i < part; ++i) {
+        auto* const change = reinterpret_cast<spillway_kv_change*>(bytes + (at + i) * stride);
+        change->status = result;
+        change->version = 0;
+      }
   }
   free(requests);
   return result;
