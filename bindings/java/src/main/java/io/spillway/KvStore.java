@@ -260,7 +260,7 @@ public final class KvStore implements AutoCloseable {
     }
     try {
       return KvNative.openSession(store);
-    } catch (KvException | RuntimeException error) {
+    } catch (KvException | RuntimeException | Error error) {
       synchronized (this) {
         --busyCount;
       }
