@@ -141,7 +141,7 @@ void after_fork_in_child() {
   count_only_this_thread();
   static_cast<void>(sys::register_barrier().has_value());  // it worked for the parent
   if (!runtime.cache->after_fork_in_child() || is_hopeless)
-    end_fork_child("the system has no room for its frames; raise vm.max_map_count and ulimit -n");
+    end_fork_child("the system has no room for its frames; raise vm.max_map_count, ulimit -n and ulimit -f");
   own_kept_pages();
   pin_again_after_fork();
   // Release: pairs with the parent's acquire; its stacks may change from here on.

@@ -303,7 +303,8 @@ void own_kept_pages() {
       void* const address = reinterpret_cast<void*>(runtime.cache->address_of(page));
       // It is copied from there.
       sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);
-      if (runtime.cache->own_kept(page, address) != 0) end_fork_child("there is no memory for its stacks");
+      if (runtime.cache->own_kept(page, address) != 0)
+        end_fork_child("there is no memory for its stacks; raise ulimit -n and ulimit -f");
       set_page_access(page);
     }
   }
