@@ -396,6 +396,8 @@ MUTATIONS = [
              ("tools/spillcc/command_line.cc", "  if (!parsed.foreign.empty())\n", "  if (false)\n")),
     mutation("spillcc: code for another system is instrumented", "spillcc_test", "CommandLine.*",
              ("tools/spillcc/command_line.cc", " &&\n                    target.find(\"linux\") != std::string_view::npos && !target.ends_with(\"x32\");", ";")),
+    mutation("spillcc: thread-local variables may be emulated", "spillcc_test", "CommandLine.*",
+             ("tools/spillcc/command_line.cc", "  if (parsed.emulated_tls)\n", "  if (false)\n")),
     mutation("spillcc: parts of a link's optimisation are not instrumented", "spillcc_test", "CommandLine.*",
              ("tools/spillcc/command_line.cc", "  if (!parsed.thin_index.empty())\n", "  if (false)\n")),
     product("spillcc: the kernel gets a word that is longer than it takes", "^ir_driver$",

@@ -126,6 +126,7 @@ struct Parsed {
   bool unoptimised = false;  // -O0
   std::string narrow;        // the option that asks for a program that is not of 64 bits
   std::string foreign;       // the option that asks for a program for another processor or system
+  bool emulated_tls = false;
   bool fat_objects = false;
   std::string thin_index;   // -fthinlto-index=: clang optimises one module of a ThinLTO link
   std::string static_link;  // the option that asks for a static link
@@ -228,6 +229,8 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.thin_index = argument;
   } else if (argument == "-ffat-lto-objects" || argument == "-fno-fat-lto-objects") {
     parsed.fat_objects = argument == "-ffat-lto-objects";
+  } else if (argument == "-femulated-tls" || argument == "-fno-emulated-tls") {
+    parsed.emulated_tls = argument == "-femulated-tls";
   } else if (argument.starts_with("-O")) {
     parsed.unoptimised = argument == "-O0";
   } else if (argument.starts_with("-fuse-ld=")) {
@@ -315,6 +318,10 @@ void refuse_combinations(Parsed& parsed) {
   if (!parsed.foreign.empty())
     refuse(parsed,
            parsed.foreign + ": Spillway is for programs of x86-64 Linux; leave it out, or give " + without);
+  if (parsed.emulated_tls)
+    refuse(parsed,
+           "-femulated-tls: the runtime's thread-local variables are native ones; leave it out, or give " +
+               without);
   if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is not bitcode would not be instrumented; leave it out");
   if (!parsed.thin_index.empty())

@@ -280,6 +280,11 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
     EXPECT_EQ(planned({"-fno-spill", option, "a.c"}), (Words{option, "a.c"}));
     EXPECT_TRUE(instruments(planned({option, "--target=x86_64-linux-gnu", "a.c"})));
   }
+  EXPECT_TRUE(refusal({"-femulated-tls", "a.c"}).starts_with("-femulated-tls: the runtime's thread-local"));
+  EXPECT_TRUE(refusal({"-fno-spill", "-fspill-persist", "-femulated-tls", "a.c"})
+                  .ends_with("give -fno-spill-persist"));
+  EXPECT_TRUE(instruments(planned({"-femulated-tls", "-fno-emulated-tls", "a.c"})));
+  EXPECT_EQ(planned({"-fno-spill", "-femulated-tls", "a.c"}), (Words{"-femulated-tls", "a.c"}));
   EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
   EXPECT_NE(refusal({"-flto", "-ffat-lto-objects", "a.c"}).find("-ffat-lto-objects"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-ffat-lto-objects", "a.c"})));
