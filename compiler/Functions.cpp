@@ -6,12 +6,19 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
 
 namespace spillway {
+
+bool isForDevice(const Module &M) {
+  Triple::ArchType Arch = Triple(M.getTargetTriple()).getArch();
+  return Arch != Triple::x86_64 && Arch != Triple::UnknownArch;
+}
 
 void gatherStaticAllocas(Function &F) {
   BasicBlock &Entry = F.getEntryBlock();

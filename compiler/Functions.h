@@ -8,6 +8,11 @@
 
 namespace spillway {
 
+/// Whether M is for another processor than the program: clang hands plugins the
+/// halves for devices of an offloading compilation (OpenMP, CUDA), too. These
+/// are left alone.
+bool isForDevice(const llvm::Module &M);
+
 /// Moves static allocas to the front of the entry block. When that block is
 /// split, one that ended up after the split would become dynamic: it would take
 /// new stack each time that it runs.

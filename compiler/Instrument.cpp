@@ -404,6 +404,8 @@ bool ModuleInstrumenter::run() {
 }
 
 PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
+  if (isForDevice(M))
+    return PreservedAnalyses::all();
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
   return ModuleInstrumenter(M, FAM).run() ? PreservedAnalyses::none()
                                           : PreservedAnalyses::all();

@@ -16,6 +16,8 @@
 #ifndef SPILLWAY_COMPILER_HIDE_H
 #define SPILLWAY_COMPILER_HIDE_H
 
+#include "Functions.h"
+
 #include "llvm/IR/PassManager.h"
 
 namespace spillway {
@@ -33,6 +35,8 @@ bool disownHeap(llvm::Module &M);
 /// Does both. Must run before anything is inlined.
 struct HidePass : llvm::PassInfoMixin<HidePass> {
   llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &) {
+    if (isForDevice(M))
+      return llvm::PreservedAnalyses::all();
     bool Changed = hideLibraryCopies(M);
     Changed |= disownHeap(M);
     return Changed ? llvm::PreservedAnalyses::none()

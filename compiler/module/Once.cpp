@@ -1,6 +1,7 @@
 //===- Once.cpp - What only one may be doing at a time --------------------===//
 #include "module/Once.h"
 #include "Abi.h"
+#include "Functions.h"
 
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
@@ -151,6 +152,8 @@ bool Marker::run() {
 }
 
 PreservedAnalyses OncePass::run(Module &M, ModuleAnalysisManager &) {
+  if (isForDevice(M))
+    return PreservedAnalyses::all();
   return Marker(M).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

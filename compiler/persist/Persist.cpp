@@ -257,7 +257,7 @@ bool Persister::run() {
 }
 
 PreservedAnalyses PersistPass::run(Module &M, ModuleAnalysisManager &) {
-  if (options::Persist == options::PersistMode::Off)
+  if (options::Persist == options::PersistMode::Off || isForDevice(M))
     return PreservedAnalyses::all();
   return Persister(M).run() ? PreservedAnalyses::none()
                             : PreservedAnalyses::all();

@@ -424,6 +424,12 @@ MUTATIONS = [
     mutation("gather taken for a call", "^ir_kills$", (KILLS, "  case Intrinsic::masked_gather:\n", "")),
 
     # What is lowered, renamed, left alone
+    mutation("code for a device translated", "^ir_device$",
+             (INSTRUMENT, "  if (isForDevice(M))\n    return PreservedAnalyses::all();\n", "")),
+    mutation("stores of a device reported", "^ir_device$", ("compiler/persist/Persist.cpp", " || isForDevice(M))", ")")),
+    mutation("malloc of a device taken away", "^ir_device$", ("compiler/module/Hide.h", "    if (isForDevice(M))\n      return llvm::PreservedAnalyses::all();\n", "")),
+    mutation("constructors of a device marked", "^ir_device$",
+             ("compiler/module/Once.cpp", "  if (isForDevice(M))\n    return PreservedAnalyses::all();\n", "")),
     mutation("argument by value left to code generation", "^ir_calls$",
              (INTRINSICS, "if (!Call.isByValArgument(Arg) || isPlain(Pointer))", "if (true || !Call.isByValArgument(Arg) || isPlain(Pointer))")),
     mutation("each argument by value takes stack of its own", "^ir_calls$",
