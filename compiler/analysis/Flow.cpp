@@ -2,6 +2,7 @@
 #include "analysis/Flow.h"
 #include "analysis/Kills.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Function.h"
@@ -22,9 +23,12 @@ Flow::Flow(Function &F) {
 
 bool Flow::hasCallBetween(Instruction *From, Instruction *To) const {
   auto Found = Calls.find(From->getParent());
-  return Found != Calls.end() && any_of(Found->second, [&](Instruction *Call) {
-           return From->comesBefore(Call) && Call->comesBefore(To);
-         });
+  if (Found == Calls.end())
+    return false;
+  auto Next = partition_point(Found->second, [&](Instruction *Call) {
+    return !From->comesBefore(Call);
+  });
+  return Next != Found->second.end() && (*Next)->comesBefore(To);
 }
 
 bool Flow::hasCallBefore(Instruction *To) const {

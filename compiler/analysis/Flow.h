@@ -32,6 +32,7 @@ private:
   bool hasCallBefore(llvm::Instruction *To) const;
   bool hasCallAfter(llvm::Instruction *From) const;
 
+  // In the order of each block.
   llvm::DenseMap<const llvm::BasicBlock *,
                  llvm::SmallVector<llvm::Instruction *, 4>>
       Calls;

@@ -279,6 +279,8 @@ MUTATIONS = [
              (KILLS, "    return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);", "    return false;")),
     mutation("call on one of two paths overlooked", "^ir_reuse$",
              (FLOW, "      if (hasCall(Pred) || Seen.size() > MaxBlocks)", "      if (Seen.size() > MaxBlocks)")),
+    mutation("call between leader and follower overlooked", "^ir_reuse$",
+             (FLOW, "  return Next != Found->second.end() && (*Next)->comesBefore(To);", "  return false;")),
     mutation("call behind the leader overlooked", "^ir_kills$",
              (FLOW, "  if (hasCallBefore(To) || hasCallAfter(From))", "  if (hasCallBefore(To))")),
     mutation("call before the follower overlooked", "^ir_kills$",
