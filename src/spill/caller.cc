@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <cstddef>
 
@@ -12,19 +13,29 @@ extern "C" void* __libc_malloc(size_t);
 namespace spill {
 namespace {
 
-constinit uint64_t libc_begin = 0;
-constinit uint64_t libc_end = 0;
+// Where code lies; nowhere until find_c_library was called.
+struct Code {
+  uint64_t begin = 0;
+  uint64_t end = 0;
 
-// dl_iterate_phdr's callback: notes where the C library's code lies.
-int note_libc(dl_phdr_info* object, size_t, void*) {
+  bool contains(uint64_t address) const { return address - begin < end - begin; }
+};
+
+constinit Code libc;
+constinit Code loader;
+
+// dl_iterate_phdr's callback: notes where the C library's code lies, and the loader's.
+int note_code(dl_phdr_info* object, size_t, void*) {
   const auto known = reinterpret_cast<uint64_t>(&__libc_malloc);
+  // The kernel tells no address of a loader that was itself told to run the program (ld.so PROGRAM).
+  const bool is_loader = object->dlpi_addr != 0 && object->dlpi_addr == getauxval(AT_BASE);
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
     const uint64_t begin = object->dlpi_addr + segment.p_vaddr;
-    if (segment.p_type != PT_LOAD || known - begin >= segment.p_memsz) continue;
-    libc_begin = begin;
-    libc_end = begin + segment.p_memsz;
-    return 1;
+    const Code code = {begin, begin + segment.p_memsz};
+    if (code.contains(known)) libc = code;
+    if (is_loader) loader = code;
   }
   return 0;
 }
@@ -32,11 +43,11 @@ int note_libc(dl_phdr_info* object, size_t, void*) {
 }  // namespace
 
 Caller foreign_caller(const void* return_address) {
-  return reinterpret_cast<uint64_t>(return_address) - libc_begin < libc_end - libc_begin ? Caller::kLibc
-                                                                                         : Caller::kForeign;
+  const auto address = reinterpret_cast<uint64_t>(return_address);
+  return libc.contains(address) || loader.contains(address) ? Caller::kLibc : Caller::kForeign;
 }
 
-void find_c_library() { dl_iterate_phdr(note_libc, nullptr); }
+void find_c_library() { dl_iterate_phdr(note_code, nullptr); }
 
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 // A sanitizer's malloc comes first, and counts as the C library's.

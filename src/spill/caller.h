@@ -9,7 +9,8 @@ namespace spill {
 
 enum class Caller { kInstrumented, kForeign, kLibc };
 
-// Judged by the return address; static/caller.cc says what a statically linked program can tell.
+// Judged by the return address; static/caller.cc says what a statically linked program can tell. The loader counts as the C library: the
+// thread-local variables of libraries lie in blocks that it allocates, and nobody translates accesses to these.
 Caller foreign_caller(const void* return_address);
 
 // To be called once, at the start. Until then, everybody is foreign.

@@ -9,6 +9,7 @@
 //                        size below --min-alloc; else spilled
 //   other libraries      plain memory below kForeignSpillBytes, else spilled
 //   the C library        plain memory: it hands its buffers to the kernel, which sees no spilled memory
+//   the loader           plain memory: thread-local variables of libraries lie in it, and nobody translates accesses to these
 //   a thread that ends   plain memory, once jemalloc has destroyed the thread's caches: what it gave to key destructors after that would
 //                        come from the arena of its own metadata
 // Freed memory of a megabyte and more is discarded at once, unless half of the frames are free and no page has had to leave yet; smaller

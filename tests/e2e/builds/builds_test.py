@@ -92,6 +92,21 @@ class Builds(unittest.TestCase):
             self.made(CC, "-O2", "-fPIC", "-shared", "another.c", "-o", "libanother.so")
             self.spills(built(CC, "main.o", "-L.", "-lanother", "-Wl,-rpath,.", "-o", "program"))
 
+    def test_thread_local_variables_of_a_library(self):
+        """They lie in a block that the loader allocates, and are accessed where they lie."""
+        (WORK / "library.c").write_text(
+            "static _Thread_local char own[1 << 20];\nlong touch(void) {\n  long sum = 0;\n"
+            "  for (long i = 0; i < (long)sizeof own; i += 4096) sum += ++own[i];\n  return sum;\n}\n")
+        (WORK / "opens.c").write_text(
+            "#include <dlfcn.h>\n#include <stdio.h>\nint main(void) {\n  void *library = dlopen(\"./library.so\", RTLD_NOW);\n"
+            '  long (*touch)(void) = library ? (long (*)(void))dlsym(library, "touch") : 0;\n  if (!touch) return 1;\n'
+            '  for (int i = 0; i < 3; ++i) printf("%ld\\n", touch());\n  return 0;\n}\n')
+        self.made(CC, "-O1", "-fPIC", "-shared", "library.c", "-o", "library.so")
+        stats = WORK / "stats.json"
+        ended = run(built(CC, "-O1", "opens.c", "-o", "program"), memory="4M", storage="memory:64M", stats=stats)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "256\n512\n768\n", ""))
+        self.assertLess(json.loads(stats.read_text())["spill"]["faults"], 100)
+
     def test_own_functions_with_names_of_the_librarys(self):
         (WORK / "own.h").write_text("int error(const char *text, int times);\nlong send(long first, long second);\n")
         (WORK / "own.c").write_text('#include <stdio.h>\n#include "own.h"\n'
