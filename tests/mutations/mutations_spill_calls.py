@@ -216,6 +216,8 @@ MUTATIONS = [
     product("a thread that is cancelled keeps a stream's lock", "^e2e_cancel$",
             (STDIO, "[](void* memory, int) { funlockfile(static_cast<Call*>(memory)->stream); }",
              "[](void* memory, int returned) {\n        if (returned != 0) funlockfile(static_cast<Call*>(memory)->stream);\n      }")),
+    mutation("the C library reads the spilled texts of a line about an account", "intercept_stdio_test", "Stdio.LinesAboutAccounts*",
+             ("src/spill/intercept/administration.cc", "  ((plain_entry.*texts = const_cast<char*>(static_cast<const char*>(copies[next++]))), ...);\n", "  next += sizeof...(texts);\n")),
     mutation("fread delivers only its first block", "intercept_stdio_test", "Stdio.*",
              (STDIO, "    copy(static_cast<char*>(to) + at, plain_bytes, moved);", "    copy(to, plain_bytes, moved);\n    (void)at;")),
     mutation("a delimiter is compared with its sign", "intercept_stdio_test", "Stdio.Lines*",

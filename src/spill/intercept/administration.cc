@@ -1,11 +1,14 @@
-// System calls for the administration of a machine, its accounts and its network: paths, names and small
-// structures are copied when they are spilled.
+// System calls for the administration of a machine, its accounts and its network, and files about them: paths, names and
+// small structures are copied when they are spilled.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <mntent.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <resolv.h>
+#include <shadow.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -135,6 +138,38 @@ SPILL_EXPORT utmpx* __spill_pututxline(const utmpx* entry) {
   const PlainIn<utmpx> plain_entry(entry);
   utmpx* written = pututxline(plain_entry);
   return written == plain_entry ? const_cast<utmpx*>(entry) : written;
+}
+
+// Lines of files of accounts and file systems. The C library's own printing would hand what does not fit a stream's buffer to the kernel.
+// Calls put() with an entry whose texts are plain.
+template <class Entry, class Put, class... Texts>
+static int with_plain_texts(const Entry* entry, Put put, Texts Entry::*... texts) {
+  if (entry == nullptr) return put(entry);
+  Entry plain_entry = spill::load(entry);
+  const PlainString copies[] = {PlainString(plain_entry.*texts)...};
+  const char* originals[] = {plain_entry.*texts...};
+  for (size_t i = 0; i < sizeof...(texts); ++i)
+    if (copies[i] == nullptr && originals[i] != nullptr) return spill::fail(ENOMEM);
+  size_t next = 0;
+  ((plain_entry.*texts = const_cast<char*>(static_cast<const char*>(copies[next++]))), ...);
+  spill::clear_slots();
+  return put(&plain_entry);
+}
+SPILL_EXPORT int __spill_putpwent(const passwd* entry, FILE* stream) {
+  return with_plain_texts(
+      entry, [=](const passwd* plain_entry) { return putpwent(plain_entry, stream); }, &passwd::pw_name,
+      &passwd::pw_passwd, &passwd::pw_gecos, &passwd::pw_dir, &passwd::pw_shell);
+}
+SPILL_EXPORT int __spill_putspent(const spwd* entry, FILE* stream) {
+  return with_plain_texts(
+      entry, [=](const spwd* plain_entry) { return putspent(plain_entry, stream); }, &spwd::sp_namp,
+      &spwd::sp_pwdp);
+}
+SPILL_EXPORT int __spill_addmntent(FILE* stream, const mntent* entry) {
+  const int result = with_plain_texts(
+      entry, [=](const mntent* plain_entry) { return addmntent(stream, plain_entry); }, &mntent::mnt_fsname,
+      &mntent::mnt_dir, &mntent::mnt_type, &mntent::mnt_opts);
+  return result != 0 ? 1 : 0;
 }
 
 // Network.

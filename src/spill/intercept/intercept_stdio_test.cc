@@ -2,6 +2,9 @@
 // spilled memory; lines and blocks of files whose edges fall on those of pages and buffers.
 #include <errno.h>
 #include <limits.h>
+#include <mntent.h>
+#include <pwd.h>
+#include <shadow.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +42,9 @@ ssize_t __spill_getdelim(char**, size_t*, int, FILE*);
 FILE* __spill_fopen(const char*, const char*);
 int __spill_setvbuf(FILE*, char*, int, size_t);
 int __spill_remove(const char*);
+int __spill_putpwent(const passwd*, FILE*);
+int __spill_putspent(const spwd*, FILE*);
+int __spill_addmntent(FILE*, const mntent*);
 }
 
 namespace {
@@ -413,6 +419,54 @@ TEST_F(Stdio, NamesAndBuffers) {
   EXPECT_EQ(__spill_fopen(spilled_string(name), "r"), nullptr);
   EXPECT_EQ(errno, ENOENT);
   EXPECT_EQ(__spill_fputs("", stdout), 1);
+}
+
+// What put() prints to a file.
+template <class Put>
+std::string printed(Put put) {
+  FILE* file = tmpfile();
+  EXPECT_EQ(put(file), 0);
+  std::string text(static_cast<size_t>(ftell(file)), '\0');
+  rewind(file);
+  EXPECT_EQ(fread(text.data(), 1, text.size(), file), text.size());
+  fclose(file);
+  return text;
+}
+
+TEST_F(Stdio, LinesAboutAccountsAndFileSystems) {
+  const std::string long_text(100'000, 'x');
+  char* text = spilled_string(long_text);
+  passwd user = {};
+  user.pw_name = spilled_string("name");
+  user.pw_uid = 7;
+  user.pw_gid = 8;
+  user.pw_gecos = user.pw_shell = text;
+  user.pw_dir = spilled_string("/home/name");
+  const passwd* spilled_user = fake::spilled_object(user);
+  EXPECT_EQ(printed([&](FILE* file) { return __spill_putpwent(spilled_user, file); }),
+            "name::7:8:" + long_text + ":/home/name:" + long_text + "\n");
+
+  spwd shadow = {};
+  shadow.sp_namp = spilled_string("name");
+  shadow.sp_pwdp = text;
+  shadow.sp_lstchg = shadow.sp_min = shadow.sp_max = shadow.sp_warn = shadow.sp_inact = shadow.sp_expire = 1;
+  shadow.sp_flag = ~0ul;
+  const spwd* spilled_shadow = fake::spilled_object(shadow);
+  EXPECT_EQ(printed([&](FILE* file) { return __spill_putspent(spilled_shadow, file); }),
+            "name:" + long_text + ":1:1:1:1:1:1:\n");
+
+  mntent mounted = {};
+  mounted.mnt_fsname = spilled_string("/dev/disk");
+  mounted.mnt_dir = spilled_string("/with blank");
+  mounted.mnt_type = spilled_string("ext4");
+  mounted.mnt_opts = text;
+  const mntent* spilled_mounted = fake::spilled_object(mounted);
+  EXPECT_EQ(printed([&](FILE* file) { return __spill_addmntent(file, spilled_mounted); }),
+            "/dev/disk /with\\040blank ext4 " + long_text + " 0 0\n");
+
+  errno = 0;
+  EXPECT_EQ(__spill_putpwent(nullptr, stdout), -1);
+  EXPECT_EQ(errno, EINVAL);
 }
 
 }  // namespace
