@@ -98,6 +98,9 @@ void handle_fault(int number, siginfo_t* info, void* context) {
     }
   }
   if (by_access) task::explain_overflow(address);
+  // For the program nothing is mapped there; the kernel knows the range as a whole.
+  if (number == SIGSEGV && by_access && in_reserved_range(address) && !is_allocated(address))
+    info->si_code = SEGV_MAPERR;
   // The program's handler may return, and the repeated access may then find the page.
   if (number == SIGBUS && by_access && in_range(address)) hide_bus_error(address);
   pass_to_program(number, info, context);

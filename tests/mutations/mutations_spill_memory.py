@@ -296,6 +296,8 @@ MUTATIONS = [
             (IO, "memory.allowed_bytes(need_of(direction))", "memory.bytes()")),
     product("bounced system call faults in memory that is not mapped", "^e2e_protect_access$",
             (IO, "  if (in_range(address) && !is_allocated(address)) return false;\n", "")),
+    product("a handler is told that memory which is gone is protected", "^e2e_protect_access$",
+            ("src/spill/fault.cc", "    info->si_code = SEGV_MAPERR;\n", "    info->si_code = SEGV_ACCERR;\n")),
     product("freed memory stays protected", "^e2e_protect_access$",
             ("src/spill/discard.cc", "  end_protection(address, bytes);\n", "")),
     product("fault path maps over the kernel's mappings", "^e2e_protect_access$",

@@ -119,6 +119,11 @@ static void none(void) {
   TRY("before", m[5 * P - 1] = 1);
   TRY("behind", m[35 * P] = 1);
   CHECK(munmap(m, N * P) == 0);
+  volatile char* gone = m;
+  HIDE(gone);
+  TRY("gone", (void)gone[5 * P + 17]);
+  TRY("gone", gone[6 * P] = 1);
+  TRY_NEAR("gone", P, memset(m + 7 * P, 1, 100));
   char* large = mmap(NULL, (size_t)1 << 38, PROT_NONE, AN | MAP_NORESERVE, -1, 0);
   CHECK(large != MAP_FAILED);
   CHECK_SPILLED(large);
