@@ -47,7 +47,6 @@ public:
 
 private:
   SmallVector<Site *, 0> hottestFirst();
-  bool hasCall(const Loop *L) const;
   bool callsRarely(const Loop *L, const BasicBlock *Where);
   void hold(Translation &T, Course C, const Loop *L);
   bool join(Translation &T, const Value *Pointer, const Loop *L);
@@ -58,6 +57,7 @@ private:
   const LoopInfo &Loops;
   MutableArrayRef<Site> Sites;
   MapVector<const BasicBlock *, SmallVector<Instruction *, 4>> Calls;
+  DenseMap<const Loop *, uint64_t> CallsIn; // how often a loop runs them
 
   // An object whose address does not change in a loop, and the leaders that
   // hold its page.
@@ -178,22 +178,18 @@ SmallVector<Site *, 0> Holder::hottestFirst() {
   return Result;
 }
 
-bool Holder::hasCall(const Loop *L) const {
-  return any_of(L->blocks(),
-                [&](const BasicBlock *BB) { return Calls.contains(BB); });
-}
-
 // Whether L calls so rarely that what an access in Where saves between two
 // calls outweighs its checks. Most loops with calls call too often.
 bool Holder::callsRarely(const Loop *L, const BasicBlock *Where) {
-  if (!hasCall(L))
-    return true;
   const auto &Frequencies = FAM.getResult<BlockFrequencyAnalysis>(F);
-  uint64_t Count = 0;
-  for (const auto &[BB, Here] : Calls)
-    if (L->contains(BB))
-      Count = SaturatingMultiplyAdd<uint64_t>(
-          Here.size(), Frequencies.getBlockFreq(BB).getFrequency(), Count);
+  auto [Known, IsNew] = CallsIn.try_emplace(L, 0);
+  uint64_t &Count = Known->second;
+  if (IsNew)
+    for (const BasicBlock *BB : L->blocks())
+      if (auto Found = Calls.find(BB); Found != Calls.end())
+        Count = SaturatingMultiplyAdd<uint64_t>(
+            Found->second.size(), Frequencies.getBlockFreq(BB).getFrequency(),
+            Count);
   return Count <= Frequencies.getBlockFreq(Where).getFrequency() / MinPerCall;
 }
 
