@@ -218,6 +218,8 @@ MUTATIONS = [
              "[](void* memory, int returned) {\n        if (returned != 0) funlockfile(static_cast<Call*>(memory)->stream);\n      }")),
     mutation("the C library reads the spilled texts of a line about an account", "intercept_stdio_test", "Stdio.LinesAboutAccounts*",
              ("src/spill/intercept/administration.cc", "  ((plain_entry.*texts = const_cast<char*>(static_cast<const char*>(copies[next++]))), ...);\n", "  next += sizeof...(texts);\n")),
+    mutation("an argument's number is of one that is not there any more", "intercept_stdio_test", "Stdio.ScanInto*",
+             ("src/spill/intercept/format_scanf.cc", "    copied = conversion.after_number;\n", "    copied = conversion.before_number;\n")),
     mutation("fread delivers only its first block", "intercept_stdio_test", "Stdio.*",
              (STDIO, "    copy(static_cast<char*>(to) + at, plain_bytes, moved);", "    copy(to, plain_bytes, moved);\n    (void)at;")),
     mutation("a delimiter is compared with its sign", "intercept_stdio_test", "Stdio.Lines*",

@@ -1,5 +1,6 @@
 // scanf's targets: what is spilled is assigned to plain memory first and stored afterwards. A string
-// without a width may be of any length: the format is changed to let the C library allocate it (%ms).
+// without a width may be of any length: the format is changed to let the C library allocate it (%ms). Numbers of arguments are left out of it: an
+// argument that several conversions share is a target of each, in their order.
 #include <errno.h>
 #include <stdio.h>
 #include <wchar.h>
@@ -22,8 +23,10 @@ struct Target {
 struct Conversion {
   int index = -1;  // of its argument; -1: none
   Target target;
-  bool has_no_width = false;          // of a string
-  const char* before_type = nullptr;  // where an m belongs to let the C library allocate
+  bool has_no_width = false;            // of a string
+  const char* before_number = nullptr;  // of its argument
+  const char* after_number = nullptr;   // the same place if there is none
+  const char* before_type = nullptr;    // where an m belongs to let the C library allocate
 };
 
 void skip_character_set(FormatReader& reader) {
@@ -57,7 +60,9 @@ size_t number_bytes(char type, char length) {
 // the next conversion that counts.
 Conversion read_conversion(FormatReader& reader, int& next, int& order) {
   Conversion conversion;
+  conversion.before_number = reader.position();
   const int numbered = reader.argument_index();
+  conversion.after_number = reader.position();
   bool suppressed = false;
   while (reader.peek() != 0 && strchr("*'I", reader.peek()) != nullptr) suppressed |= reader.take() == '*';
   const int width = reader.number();
@@ -79,27 +84,45 @@ Conversion read_conversion(FormatReader& reader, int& next, int& order) {
   return conversion;
 }
 
-// How many arguments the format takes.
-int count_targets(const char* format) {
-  int count = 0, next = 0, order = 0;
-  for (FormatReader reader(format); reader.find_conversion();)
-    count = std::max(count, read_conversion(reader, next, order).index + 1);
-  return count;
+struct Counts {
+  size_t arguments = 0;
+  size_t targets = 0;
+};
+
+// How many arguments the format takes, and how many of its conversions store something.
+Counts count_targets(const char* format) {
+  Counts counts;
+  int next = 0, order = 0;
+  for (FormatReader reader(format); reader.find_conversion();) {
+    const int index = read_conversion(reader, next, order).index;
+    if (index < 0) continue;
+    counts.arguments = std::max(counts.arguments, static_cast<size_t>(index) + 1);
+    ++counts.targets;
+  }
+  return counts;
 }
 
-// Fills in `targets`, whose pointers are set, and writes the format to use to `to`.
-void describe_targets(const char* format, std::span<Target> targets, char* to) {
+char* append(char* to, const char* begin, const char* end) {
+  return static_cast<char*>(mempcpy(to, begin, static_cast<size_t>(end - begin)));
+}
+
+// Fills in `targets`, in the order of their conversions, and writes the format to use to `to`.
+void describe_targets(const char* format, std::span<void* const> arguments, std::span<Target> targets,
+                      char* to) {
   int next = 0, order = 0;
+  size_t count = 0;
   const char* copied = format;
   for (FormatReader reader(format); reader.find_conversion();) {
     Conversion conversion = read_conversion(reader, next, order);
+    to = append(to, copied, conversion.before_number);
+    copied = conversion.after_number;
     if (conversion.index < 0) continue;
-    Target& target = targets[static_cast<size_t>(conversion.index)];
-    conversion.target.pointer = target.pointer;
+    Target& target = targets[count++];
     target = conversion.target;
+    target.pointer = arguments[static_cast<size_t>(conversion.index)];
     if (!conversion.has_no_width || plain(target.pointer)) continue;
     target.is_allocated = true;
-    to = static_cast<char*>(mempcpy(to, copied, static_cast<size_t>(conversion.before_type - copied)));
+    to = append(to, copied, conversion.before_type);
     *to++ = 'm';
     copied = conversion.before_type;
   }
@@ -123,12 +146,12 @@ void store_target(const Target& target, int assigned) {
   }
 }
 
-int call_with_temporaries(const char* format, std::span<Target> targets, va_list original, FormatCall call,
-                          void* context) {
+int call_with_temporaries(const char* format, std::span<void* const> arguments, std::span<Target> targets,
+                          va_list original, FormatCall call, void* context) {
   // At most one m is added for each conversion, which has at least two characters.
   Scratch format_memory(2 * strlen(format) + 1);
   if (format_memory.data() == nullptr) return EOF;
-  describe_targets(format, targets, format_memory.data());
+  describe_targets(format, arguments, targets, format_memory.data());
   const size_t list_bytes = ArgumentList::kBytesPerArgument * targets.size();
   size_t bytes = list_bytes;
   for (const Target& target : targets)
@@ -165,23 +188,25 @@ int call_with_temporaries(const char* format, std::span<Target> targets, va_list
 int call_scanf(const char* format, va_list original, FormatCall call, void* context) {
   PlainString plain_format(format);
   if (plain_format == nullptr) return call(context, nullptr, original);
-  const auto count = static_cast<size_t>(count_targets(plain_format));
-  Scratch memory(count * sizeof(Target));
-  if (count > 0 && memory.data() == nullptr) {
+  const Counts counts = count_targets(plain_format);
+  const size_t targets_bytes = counts.targets * sizeof(Target);
+  Scratch memory(targets_bytes + counts.arguments * sizeof(void*));
+  if (memory.size() > 0 && memory.data() == nullptr) {
     errno = ENOMEM;
     return EOF;
   }
-  std::span<Target> targets(reinterpret_cast<Target*>(memory.data()), count);
+  std::span<Target> targets(reinterpret_cast<Target*>(memory.data()), counts.targets);
+  std::span<void*> arguments(reinterpret_cast<void**>(memory.data() + targets_bytes), counts.arguments);
   va_list list;
   va_copy(list, original);
   bool spilled = false;
-  for (Target& target : targets) {
-    target = Target{.pointer = va_arg(list, void*)};
-    spilled |= !plain(target.pointer);
+  for (void*& argument : arguments) {
+    argument = va_arg(list, void*);
+    spilled |= !plain(argument);
   }
   va_end(list);
   if (!spilled) return call(context, plain_format, original);
-  return call_with_temporaries(plain_format, targets, original, call, context);
+  return call_with_temporaries(plain_format, arguments, targets, original, call, context);
 }
 
 }  // namespace spill

@@ -249,6 +249,11 @@ TEST_F(Stdio, ScanIntoSpilledTargets) {
   EXPECT_EQ(plain, 3);
   EXPECT_EQ(read_object<long>(t + 8), 5);
   EXPECT_EQ(read_object<long double>(t + 16), 6.5L);
+  EXPECT_EQ(__spill_sscanf("7 x", "%1$d %1$d", t), 1);  // one argument of two conversions
+  EXPECT_EQ(read_object<int>(t), 7);
+  EXPECT_EQ(__spill_sscanf("one two 300 9", "%2$s %2$s %1$d %1$hhd", t, t + 8), 4);
+  EXPECT_EQ(read_object<int>(t), 256 + 9);
+  EXPECT_EQ(read_string(t + 8), "two");
   EXPECT_EQ(__spill_sscanf("made wide abc", "%ms %ls %3c", t, t + 8, t + 64), 3);
   EXPECT_STREQ(read_object<char*>(t), "made");
   free(read_object<char*>(t));
