@@ -137,8 +137,7 @@ static void no_descriptors(void) {
   const spillway_kv_change change = {.struct_bytes = sizeof change, .key = "k", .key_bytes = 1, .version = 7};
   spillway_kv_change changes[2] = {change, change};
   CHECK_STATUS(spillway_kv_change_many(own.session, changes, 2), SPILLWAY_KV_NO_MEMORY, own.session);
-  for (int i = 0; i < 2; ++i)
-    CHECK(changes[i].status == SPILLWAY_KV_NO_MEMORY && changes[i].version == 0);
+  for (int i = 0; i < 2; ++i) CHECK(changes[i].status == SPILLWAY_KV_NO_MEMORY && changes[i].version == 0);
   CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
   close_opened(own);
 }

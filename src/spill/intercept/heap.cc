@@ -157,12 +157,10 @@ SPILL_NEW(_ZnwmSt11align_val_t, (size_t bytes, size_t alignment), (bytes, alignm
           allocate_or_throw(bytes, alignment))
 SPILL_NEW(_ZnamSt11align_val_t, (size_t bytes, size_t alignment), (bytes, alignment),
           allocate_or_throw(bytes, alignment))
-SPILL_NEW_OR_NULL(_ZnwmSt11align_val_tRKSt9nothrow_t,
-                  (size_t bytes, size_t alignment, const void* nothrow), (bytes, alignment, nothrow),
-                  alignment)
-SPILL_NEW_OR_NULL(_ZnamSt11align_val_tRKSt9nothrow_t,
-                  (size_t bytes, size_t alignment, const void* nothrow), (bytes, alignment, nothrow),
-                  alignment)
+SPILL_NEW_OR_NULL(_ZnwmSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t alignment, const void* nothrow),
+                  (bytes, alignment, nothrow), alignment)
+SPILL_NEW_OR_NULL(_ZnamSt11align_val_tRKSt9nothrow_t, (size_t bytes, size_t alignment, const void* nothrow),
+                  (bytes, alignment, nothrow), alignment)
 SPILL_DELETE(_ZdlPv, (void* block), (block))
 SPILL_DELETE(_ZdaPv, (void* block), (block))
 SPILL_DELETE(_ZdlPvm, (void* block, size_t bytes), (block, bytes))
