@@ -381,9 +381,10 @@ void Lowering::lower(Instruction &I) {
                    {II->getArgOperand(0)});
       return;
     }
-    // va_end does nothing on x86-64.
+    // va_end does nothing on x86-64, but it keeps a call before it from being
+    // a tail call, which would give up the stack where the arguments are.
     if (ID == Intrinsic::vaend && !isPlain(II->getArgOperand(0)))
-      II->eraseFromParent();
+      II->setArgOperand(0, onStack(vaListSize(), Align(8), "spill.va"));
     else if (!lowerUnalignedLoad(*II))
       lowerVectorIntrinsic(*II, Runtime, InPage);
     return;

@@ -53,9 +53,13 @@ define void @by_value_again(ptr %p) {
 ; CHECK-LABEL: define void @variadic(
 ; CHECK: call void @llvm.va_start.p0(ptr %spill.va)
 ; CHECK-NOT: va_end
-; CHECK: ret
+; CHECK: call void @take_list(
+; CHECK-NEXT: call void @llvm.va_end.p0(ptr %spill.va{{[0-9]+}})
+; CHECK-NEXT: ret
+declare void @take_list(ptr)
 define void @variadic(ptr %list, ...) {
   call void @llvm.va_start.p0(ptr %list)
+  tail call void @take_list(ptr %list)
   call void @llvm.va_end.p0(ptr %list)
   ret void
 }

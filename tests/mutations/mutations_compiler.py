@@ -434,6 +434,8 @@ MUTATIONS = [
              ("compiler/module/Once.cpp", "  if (isForDevice(M))\n    return PreservedAnalyses::all();\n", "")),
     mutation("argument by value left to code generation", "^ir_calls$",
              (INTRINSICS, "if (!Call.isByValArgument(Arg) || isPlain(Pointer))", "if (true || !Call.isByValArgument(Arg) || isPlain(Pointer))")),
+    mutation("the last call of a function with a list in the heap gives up the function's stack", "^(ir|e2e)_calls$",
+             (INTRINSICS, 'II->setArgOperand(0, onStack(vaListSize(), Align(8), "spill.va"));', "II->eraseFromParent();")),
     mutation("each argument by value takes stack of its own", "^ir_calls$",
              (INTRINSICS, "if (Number == ByVal.size())", "if (Number <= ByVal.size())"), (INTRINSICS, "ByVal[Number]", "ByVal.back()")),
     mutation("jump in line does not leave its handler", "^ir_calls$",

@@ -116,6 +116,18 @@ NOINLINE uint64_t variadic(struct Reader* r, const char* kinds, ...) {
   va_end(r->list);
   return r->sum;
 }
+// The last thing that it does is a call: the stack with its arguments has to stay until that returns.
+NOINLINE uint64_t read_all(struct Reader* r, const char* kinds) {
+  read_some(r, kinds);
+  return r->sum;
+}
+NOINLINE uint64_t variadic_last(struct Reader* r, const char* kinds, ...) {
+  va_start(r->list, kinds);
+  r->sum = 3;
+  const uint64_t sum = read_all(r, kinds);
+  va_end(r->list);
+  return sum;
+}
 // By Microsoft's convention a list is one pointer: what lies behind it stays as it is.
 struct Other {
   __builtin_ms_va_list list;
@@ -152,6 +164,7 @@ static uint64_t lists(void) {
     const int j = (i * 31) % kCount;
     sum = mix(sum, variadic(&readers[i], "iLspdtOiiiDpLi", i, larges[i], smalls[j], pairs[i], pairs[j].x,
                             text + i * 11, odds[j], 1, 2, 3, (long double)i, pairs[0], larges[j], -i));
+    sum = mix(sum, variadic_last(&readers[j], "idtiiiid", i, (double)j, text + i, 4, 5, 6, 7, (double)i));
   }
   free(text);
   free(readers);
