@@ -88,7 +88,10 @@ class ChannelTest : public testing::Test {
     bool has_ended = false;
     int turns = 0;
     auto count = [&] {
-      for (; !has_ended; ++turns) task::yield();
+      while (!has_ended) {
+        ++turns;
+        task::yield();
+      }
     };
     task::Task& counts = task::start("counts", count);
     receives();
