@@ -44,6 +44,18 @@ class StatisticsFileTest : public testing::Test {
     const auto finished = file.finish();
     return finished ? 0 : finished.error().number;
   }
+  // Limits the size of this process's files, and writes one by two puts of five bytes. Returns 0, or the error's errno value.
+  int write_twice_within(rlim_t bytes) const {
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    StatisticsFile file(path("all"));
+    base::Text<16> part;
+    part << "12345";
+    file.put(part);
+    file.put(part);
+    const auto finished = file.finish();
+    return finished ? 0 : finished.error().number;
+  }
   size_t files() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
   }
@@ -218,39 +230,13 @@ TEST_F(StatisticsFileTest, NameThatIsTooLongIsToldOf) {
 
 TEST_F(StatisticsFileTest, FileThatIsNotWholeIsNotRenamed) {
   ASSERT_EQ(write(path("all"), "before"), 0);
-  EXPECT_EXIT(
-      {
-        rlimit limit;
-        limit.rlim_cur = limit.rlim_max = 4;
-        setrlimit(RLIMIT_FSIZE, &limit);
-        StatisticsFile file(path("all"));
-        base::Text<16> part;
-        part << "12345";
-        file.put(part);
-        file.put(part);
-        const auto finished = file.finish();
-        _exit(!finished && finished.error().number == ENOSPC ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_exit(write_twice_within(4) == ENOSPC ? 0 : 1), testing::ExitedWithCode(0), "");
   EXPECT_EQ(content("all"), "before");
 }
 
 // The kernel would send SIGXFSZ, which ends most programs.
 TEST_F(StatisticsFileTest, AFileThatMayNotBecomeLongerEndsNoProgram) {
-  EXPECT_EXIT(
-      {
-        rlimit limit;
-        limit.rlim_cur = limit.rlim_max = 5;
-        setrlimit(RLIMIT_FSIZE, &limit);
-        StatisticsFile file(path("all"));
-        base::Text<16> part;
-        part << "12345";
-        file.put(part);
-        file.put(part);
-        const auto finished = file.finish();
-        _exit(!finished && finished.error().number == EFBIG ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_exit(write_twice_within(5) == EFBIG ? 0 : 1), testing::ExitedWithCode(0), "");
   EXPECT_EQ(files(), 0u);
 }
 

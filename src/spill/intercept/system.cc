@@ -75,15 +75,14 @@ static int wait_for_signal(const sigset_t* set, siginfo_t* info, Wait wait) {
   return wait(plain_set, plain_info);
 }
 SPILL_EXPORT int __spill_sigwait(const sigset_t* set, int* number) {
-  const PlainIn<sigset_t> plain_set(set);
-  PlainObject<int> plain_number(number);
-  siginfo_t kept;
-  if (!spill::take_kept_fault(spill::mask_of(*plain_set), kept)) {
-    spill::clear_slots();
-    return sigwait(plain_set, plain_number);
-  }
-  *static_cast<int*>(plain_number) = kept.si_signo;
-  return 0;
+  int error = 0;
+  const int found = wait_for_signal(set, nullptr, [&](const sigset_t* s, siginfo_t*) {
+    int plain_number = 0;
+    error = sigwait(s, &plain_number);
+    return plain_number;
+  });
+  if (error == 0) spill::store(number, found);
+  return error;
 }
 SPILL_EXPORT int __spill_sigwaitinfo(const sigset_t* set, siginfo_t* info) {
   return wait_for_signal(set, info, [](const sigset_t* s, siginfo_t* i) { return sigwaitinfo(s, i); });
