@@ -8,6 +8,7 @@
 // case: thread
 // case: fault => 139
 // case: fault-in-handler => 139
+// pages: 4K 16K
 // levels: O2
 #define _GNU_SOURCE
 #include <poll.h>
