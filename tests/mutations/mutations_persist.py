@@ -98,6 +98,7 @@ MUTATIONS = [
     mutation("what the kernel told to another thread is told to nobody else", (RANGES, "error = result != 0 ? result : told;", "error = result, static_cast<void>(told);"), gtest_filter="FileTest.*"),
     mutation("a failure is told again and again", ("src/persist/file_failures.h", "std::exchange(last_[place], last) == last ? 0", "last_[place] == last ? 0"), gtest_filter="FileTest.*"),
     mutation("a thread is told of failures before its time", ("src/persist/file_failures.h", "last_[i] = failures.last(i);", "last_[i] = 0 * failures.last(i);"), gtest_filter="FileTest.*"),
+    mutation("a range of a file is counted as what its domain has", (THREAD, "lines_of(begin, end));", "lines_of(begin, domain.end));"), test=("capi_persist_threads_test", "*AllPolicies*")),
     mutation("a note ends with its line", (THREAD, "      note(place.domain, line, next);", "      note(place.domain, line, line + base::kLineBytes);"), test=CAPI),
 
     # Policies
