@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <string.h>
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 #include <string>
@@ -205,10 +206,14 @@ TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
   });
   Session session(table);
   ASSERT_EQ(session.flush(), Session::Ran::kAll);
+  uint64_t seen = 0;
   session.for_each([&](const std::byte* key, const std::byte* value) {
     EXPECT_EQ(load_key(value, 8).low, last[load_key(key, 8).low]);
+    ++seen;
     return true;
   });
+  EXPECT_EQ(seen, kKeys - static_cast<uint64_t>(std::ranges::count(last, uint64_t{0})));
+  EXPECT_GT(seen, kKeys / 2);
   table.verify();
 }
 
@@ -217,9 +222,11 @@ TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
   constexpr uint64_t kKeysEach = 5000;
   ASSERT_TRUE(table.open(options(kKeysEach)));
   std::atomic<bool> is_over{false};
+  std::atomic<uint32_t> begun{0};
   run([&](uint32_t thread) {
     Session session(table);
     if (thread == 0) {
+      while (begun < kThreads - 1) std::this_thread::yield();
       for (int round = 0; round < 100; ++round)
         ASSERT_TRUE(table.use(session, kEngines[static_cast<size_t>(round) % std::size(kEngines)]));
       ASSERT_TRUE(table.use(session, engine()));
@@ -228,7 +235,8 @@ TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
     }
     std::mt19937_64 random(thread);
     std::vector<uint64_t> last(kKeysEach);
-    for (uint64_t i = 1; !is_over.load(std::memory_order_relaxed); ++i) {
+    ++begun;
+    for (uint64_t i = 1; i == 1 || !is_over.load(std::memory_order_relaxed); ++i) {
       std::vector<uint64_t> keys, values, numbers;
       const uint64_t first = random() % kKeysEach;
       for (size_t k = 0; k < 40; ++k) {
@@ -269,9 +277,11 @@ TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
     ASSERT_EQ(session.flush(), Session::Ran::kAll);
   }
   std::atomic<bool> is_over{false};
+  std::atomic<uint32_t> begun{0};
   run([&](uint32_t thread) {
     Session session(table);
     if (thread == 0) {
+      while (begun < kThreads - 1) std::this_thread::yield();
       for (int round = 0; round < 200; ++round) {
         std::vector<uint32_t> seen(kKeys);
         session.for_each(
@@ -282,6 +292,7 @@ TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
       return;
     }
     std::mt19937_64 random(thread);
+    ++begun;
     while (!is_over.load(std::memory_order_relaxed)) {
       std::vector<uint64_t> keys, given;
       for (int k = 0; k < 32; ++k) keys.push_back(random() % kKeys | 1);

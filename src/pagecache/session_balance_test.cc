@@ -206,6 +206,7 @@ TEST_P(BalanceTest, TheSizeChangesAtAnyTime) {
     ASSERT_TRUE(resized) << resized.error().message;
     EXPECT_LE(used_bytes(), most_bytes());
   }
+  EXPECT_TRUE(read_until(most() - kFramesEach / 10)) << "frames move on";
 }
 
 TEST_P(BalanceTest, ServersAreClosedMeanwhile) {

@@ -188,7 +188,7 @@ TEST_P(WayTest, AChildGoesOn) {
   }
   runtime->after_fork_in_parent();
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   store(device.memory(), 10);
   thread->flush(device.begin());

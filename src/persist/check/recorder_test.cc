@@ -260,7 +260,7 @@ TEST_F(RecorderTest, IsReadAfterAKill) {
     raise(SIGKILL);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status));
   const auto all = read();
   ASSERT_EQ(all.size(), 100'001u);  // several windows
@@ -340,7 +340,7 @@ TEST_F(RecorderTest, AChildOfForkRecordsNothing) {
     _exit(0);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   recorder_->fence(nullptr);
   recorder_->finish();
