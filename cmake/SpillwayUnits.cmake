@@ -6,7 +6,7 @@
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
 #   spillway_install(TARGET ...)
 #       install(TARGETS TARGET ...), and `make product` builds the target.
-#   spillway_test(NAME [UNOPTIMIZED] SOURCES ... [OPTIMIZED ...] [DEPENDS ...] [LABELS ...] [TIMEOUT SECONDS])
+#   spillway_test(NAME [UNOPTIMIZED] SOURCES ... [OPTIMIZED ...] [DEPENDS ...] [TIMEOUT SECONDS])
 #       a GoogleTest program registered with ctest, one ctest entry per program. Without RTTI: its devices and the like derive from classes
 #       of the runtime, which have none. UNOPTIMIZED: its own code is compiled by -O0, in less than half the time, since it waits for what it
 #       tests; not for tests of races between a few instructions, nor models that compute: of these OPTIMIZED names the sources.
@@ -36,7 +36,7 @@ function(spillway_install target)
 endfunction()
 
 function(spillway_test name)
-  cmake_parse_arguments(ARG "UNOPTIMIZED" "TIMEOUT" "SOURCES;OPTIMIZED;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "UNOPTIMIZED" "TIMEOUT" "SOURCES;OPTIMIZED;DEPENDS" ${ARGN})
   if(NOT BUILD_TESTING)
     return()
   endif()
@@ -61,7 +61,7 @@ function(spillway_test name)
   if(SPILLWAY_SANITIZE)
     math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
 # Stops when a source file of a test is in none: it would pass for ever.
