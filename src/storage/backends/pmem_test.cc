@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "storage/opening/open.h"
 #include "storage/testing/test_pmem_cut.h"
@@ -130,6 +132,35 @@ TEST_F(PmemTest, MoreThanThereIsRoomForIsRefusedAndChangesNothing) {
   EXPECT_FALSE(open_device(text("?dax=0,size=6T"), {.overwrite = true, .spill = true}));
   std::ifstream file(path);
   EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(file), {}) == content);
+}
+
+// Another thread may be in the middle of opening or closing one when the process forks, and is not there to finish it in the child.
+TEST_F(PmemTest, AChildOfForkOpensQueuesWhateverOthersWereDoing) {
+  open_queue_of(text("?dax=0,size=1M"));
+  std::atomic<bool> ends{false};
+  std::atomic<uint64_t> opened_count{0};
+  std::thread other([&] {
+    while (!ends) {
+      auto opened = device->open_queue(8);
+      if (!opened) break;
+      device->close_queue(*opened);
+      ++opened_count;
+    }
+  });
+  while (opened_count == 0) std::this_thread::yield();
+  for (int i = 0; i < 30; ++i)
+    EXPECT_EQ(in_child([&] {
+                alarm(30);  // ends one that waits for ever
+                auto own = device->open_queue(8);
+                if (!own || !use(**own, 0)) return false;
+                device->close_queue(*own);
+                return true;
+              }),
+              0)
+        << i;
+  ends = true;
+  other.join();
+  EXPECT_GT(opened_count, 30u);
 }
 
 // Each write that has ended is durable, by lines that were flushed and fenced; reads and flushes take none.
