@@ -2,7 +2,6 @@ package io.spillway;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Objects;
 
@@ -34,8 +33,14 @@ public final class KvStore implements AutoCloseable {
   private static final int IF_ABSENT = 1;
   private static final int IF_VERSION = 3;
 
+  /** A session of the C library. Those that no call uses are a list, so that giving one back takes no memory, which there may be none of. */
+  private static final class Session {
+    long handle;
+    Session next;
+  }
+
   // Guarded by this object's monitor.
-  private final ArrayDeque<Long> idle = new ArrayDeque<>(); // sessions that no call uses
+  private Session idle; // the first session that no call uses
   private int busyCount; // calls under way
   private long store; // 0: closed
 
@@ -90,7 +95,7 @@ public final class KvStore implements AutoCloseable {
   public synchronized void close() throws KvException {
     if (store == 0) return;
     if (busyCount > 0) throw new IllegalStateException("calls of other threads are under way");
-    while (!idle.isEmpty()) KvNative.closeSession(idle.pop());
+    for (; idle != null; idle = idle.next) KvNative.closeSession(idle.handle);
     long closing = store;
     store = 0;
     KvNative.close(closing);
@@ -98,7 +103,7 @@ public final class KvStore implements AutoCloseable {
 
   /** Returns, as a JSON object of objects, what the store holds, how long its calls took, and what it has read and written. */
   public String stats() throws KvException {
-    long session = begin();
+    Session session = begin();
     try {
       return KvNative.stats(store);
     } finally {
@@ -109,9 +114,9 @@ public final class KvStore implements AutoCloseable {
   /** Returns the value, or null if there is no such key. */
   public byte[] get(byte[] key) throws KvException {
     Objects.requireNonNull(key);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.get(session, key, null);
+      return KvNative.get(session.handle, key, null);
     } finally {
       end(session);
     }
@@ -120,9 +125,9 @@ public final class KvStore implements AutoCloseable {
   /** Returns the value, or null if there is no such key. */
   public byte[] get(ByteBuffer key) throws KvException {
     ByteBuffer own = remaining(key);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.get(session, null, own);
+      return KvNative.get(session.handle, null, own);
     } finally {
       end(session);
     }
@@ -136,9 +141,9 @@ public final class KvStore implements AutoCloseable {
     ByteBuffer own = remaining(key);
     ByteBuffer target = remaining(to);
     if (to.isReadOnly()) throw new IllegalArgumentException("the buffer is read-only");
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.getInto(session, null, own, target);
+      return KvNative.getInto(session.handle, null, own, target);
     } finally {
       end(session);
     }
@@ -148,9 +153,9 @@ public final class KvStore implements AutoCloseable {
   public byte[][] getMany(List<byte[]> keys) throws KvException {
     byte[][] wanted = keys.toArray(new byte[0][]);
     for (byte[] key : wanted) Objects.requireNonNull(key);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.getMany(session, wanted);
+      return KvNative.getMany(session.handle, wanted);
     } finally {
       end(session);
     }
@@ -180,9 +185,9 @@ public final class KvStore implements AutoCloseable {
   public long put(ByteBuffer key, ByteBuffer value) throws KvException {
     ByteBuffer own = remaining(key);
     ByteBuffer ownValue = remaining(value);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.put(session, null, own, null, ownValue, ALWAYS, 0, 0);
+      return KvNative.put(session.handle, null, own, null, ownValue, ALWAYS, 0, 0);
     } finally {
       end(session);
     }
@@ -191,9 +196,9 @@ public final class KvStore implements AutoCloseable {
   /** Returns the version of a key's value, or 0 if there is no such key. */
   public long versionOf(byte[] key) throws KvException {
     Objects.requireNonNull(key);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.versionOf(session, key);
+      return KvNative.versionOf(session.handle, key);
     } finally {
       end(session);
     }
@@ -212,9 +217,9 @@ public final class KvStore implements AutoCloseable {
   /** Removes a key. Returns whether there was one. */
   public boolean delete(ByteBuffer key) throws KvException {
     ByteBuffer own = remaining(key);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.delete(session, null, own, ALWAYS, 0);
+      return KvNative.delete(session.handle, null, own, ALWAYS, 0);
     } finally {
       end(session);
     }
@@ -222,9 +227,9 @@ public final class KvStore implements AutoCloseable {
 
   private boolean delete(byte[] key, int when, long version) throws KvException {
     Objects.requireNonNull(key);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.delete(session, key, null, when, version);
+      return KvNative.delete(session.handle, key, null, when, version);
     } finally {
       end(session);
     }
@@ -233,9 +238,9 @@ public final class KvStore implements AutoCloseable {
   private long put(byte[] key, byte[] value, int when, long version, long expiresMs) throws KvException {
     Objects.requireNonNull(key);
     Objects.requireNonNull(value);
-    long session = begin();
+    Session session = begin();
     try {
-      return KvNative.put(session, key, null, value, null, when, version, expiresMs);
+      return KvNative.put(session.handle, key, null, value, null, when, version, expiresMs);
     } finally {
       end(session);
     }
@@ -252,14 +257,20 @@ public final class KvStore implements AutoCloseable {
     return buffer.slice();
   }
 
-  private long begin() throws KvException {
+  private Session begin() throws KvException {
     synchronized (this) {
       if (store == 0) throw new IllegalStateException("the store is closed");
       ++busyCount;
-      if (!idle.isEmpty()) return idle.pop();
+      if (idle != null) {
+        Session session = idle;
+        idle = session.next;
+        return session;
+      }
     }
     try {
-      return KvNative.openSession(store);
+      Session session = new Session();
+      session.handle = KvNative.openSession(store);
+      return session;
     } catch (KvException | RuntimeException | Error error) {
       synchronized (this) {
         --busyCount;
@@ -268,8 +279,9 @@ public final class KvStore implements AutoCloseable {
     }
   }
 
-  private synchronized void end(long session) {
+  private synchronized void end(Session session) {
     --busyCount;
-    idle.push(session);
+    session.next = idle;
+    idle = session;
   }
 }

@@ -213,6 +213,27 @@ public final class KvStoreTest {
     checkIs(store.get(key), "800");
   }
 
+  /** A call that found no memory for ending would keep its session, and the store could not be closed. */
+  private static void aFullHeap(KvStore store) throws Exception {
+    byte[] absent = bytes("absent");
+    checkIs(store.get(absent), null);
+    Object[] all = new Object[1 << 20];
+    int count = 0;
+    for (int size : new int[] {1 << 24, 1 << 20, 1 << 16, 1 << 12, 1 << 8, 0}) {
+      try {
+        while (count < all.length) {
+          all[count] = new byte[size];
+          ++count;
+        }
+      } catch (OutOfMemoryError full) {
+        continue; // there may be room for smaller ones
+      }
+    }
+    byte[] found = store.get(absent);
+    check(count > 0 && all[0] != null, "the heap was not filled");
+    checkIs(found, null);
+  }
+
   private static void files(String path) throws Exception {
     checkThrows(KvException.class, path, () -> KvStore.open(path));
     checkThrows(KvException.class, "capacity_bytes", () -> KvStore.make(path, 0));
@@ -259,6 +280,7 @@ public final class KvStoreTest {
     buffersThatOthersUse(store);
     many(store);
     threads(store);
+    aFullHeap(store);
     check(store.stats().matches("\\{\"store\": .*\"entries\": \\d+.*\"put_latency\": \\{\"count\": [1-9].*\\}\\}"), store.stats());
     store.close();
     store.close();
