@@ -452,6 +452,8 @@ MUTATIONS = [
              (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
     mutation("frames within the budget are all that there may be", "CacheTest.FramesWithin*",
              (CACHE_BACKGROUND, "limit > other ? (limit - other) / shared_.page_bytes : 0", "limit / shared_.page_bytes")),
+    mutation("beside pinned pages no memory is taken from another partition", "BudgetTest.BesidePinned*",
+             (FRAMES, "for (uint32_t i = 0; needs_memory && i < shared_->partition_count; ++i) {", "for (uint32_t i = 0; !needs_memory && i < shared_->partition_count; ++i) {")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
              (FRAMES, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 

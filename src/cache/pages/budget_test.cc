@@ -110,6 +110,34 @@ TEST_F(BudgetTest, WithoutBackgroundItIsKeptByThoseWhoMiss) {
   world->cache->verify();
 }
 
+// What stays pinned may all be in one partition, and more than that would have alone.
+TEST_F(BudgetTest, BesidePinnedPagesThereIsAFrameForOthersOfTheirPartition) {
+  constexpr uint64_t kRegionPages = Table::kRegionOsPages, kRegions = 16, kPinned = 400;
+  open({.range_pages = kRegions * kRegionPages, .partition_count = 2, .memory_bytes = 8 * kMib});
+  const auto is_beside_pinned = [&](uint64_t region) {
+    return world->cache->partition_number(PageId{region * kRegionPages}) ==
+           world->cache->partition_number(PageId{0});
+  };
+  for (uint64_t page = 0; page < kPinned; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  ASSERT_EQ(refusal(world->cache->least_memory_bytes(0, kPinned), 0, kPinned), "");
+  settle();
+  // The other partition takes all that is left.
+  for (uint64_t region = 1; region < kRegions; ++region)
+    for (uint64_t page = 0; page < kRegionPages && !is_beside_pinned(region); ++page)
+      write(region * kRegionPages + page, 'x');
+  a->release_all();
+  uint64_t checked = 0;
+  for (uint64_t region = 1; region < kRegions; ++region) {
+    if (!is_beside_pinned(region)) continue;
+    ASSERT_TRUE(a->write(world->address(region * kRegionPages), "y", 1)) << a->error.message;
+    a->release_all();
+    ++checked;
+  }
+  EXPECT_GT(checked, 1u);
+  world->cache->verify();
+  for (uint64_t page = 0; page < kPinned; ++page) world->cache->unpin(PageId{page});
+}
+
 TEST_F(BudgetTest, ItGrowsAfterAFork) {
   open({.range_pages = 4096, .memory_bytes = 4 * kMib, .most_memory_bytes = 24 * kMib});
   for (uint64_t page = 0; page < 2048; ++page) write(page, 'p');

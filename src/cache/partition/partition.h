@@ -293,6 +293,7 @@ class Partition {
   bool may_take_fresh(bool desperate);
   FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
   void free_frame(FrameId frame, Removal removal, bool is_protected = false);
+  bool leave_memory(Lane& lane);
   bool evict_for_load(Lane& lane);
   // The state of a load that finds no frame: how often it has tried to make room, and how many writes had failed when it began.
   struct InVain {

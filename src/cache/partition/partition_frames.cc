@@ -128,21 +128,33 @@ void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
   failed_writes_ = 0;
 }
 
-// Evicts from this partition; or, if frames are free here but the budget is used up, from the partition that uses most of it.
+// Evicts a batch, and gives its memory back to the OS, for a load in another partition. Returns whether the budget has room for a page now.
+bool Partition::leave_memory(Lane& lane) {
+  evict(batch_size_, lane);
+  release_free(batch_size_);
+  return !shared_->budget.exceeded_by(shared_->page_bytes);
+}
+
+// Evicts from this partition; or, if frames are free here but the budget is used up, from the partition that uses most of it. If no page of this one
+// can leave, as when all are pinned, from any other.
 bool Partition::evict_for_load(Lane& lane) {
-  if (frames_.free_count() > 0) {
+  const bool needs_memory = frames_.free_count() > 0;
+  if (needs_memory) {
     // Taking memory from another partition costs punching a hole there and faulting in an OS page here, 10 us and more. So only a partition that is
     // clearly smaller, or below its least(), does it.
     Partition* largest = largest_that_may_shrink();
     const uint32_t own = frames_.touched_count();
     const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
-    if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin) {
-      largest->evict(largest->batch_size_, lane);
-      largest->release_free(largest->batch_size_);
-      if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
-    }
+    if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin &&
+        largest->leave_memory(lane))
+      return true;
   }
-  return evict(batch_size_, lane) > 0;
+  if (evict(batch_size_, lane) > 0) return true;
+  for (uint32_t i = 0; needs_memory && i < shared_->partition_count; ++i) {
+    Partition& other = shared_->partitions[i];
+    if (&other != this && other.may_shrink() && other.leave_memory(lane)) return true;
+  }
+  return false;
 }
 
 // REQUIRES: the lock. Cost: a look at every frame.
