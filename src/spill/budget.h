@@ -37,7 +37,8 @@ base::Expected<void> set_memory(uint64_t bytes);
 void begin_budget();
 void budget_step();
 
-// For fork: between the two nobody changes the budget.
+// Between the two nobody changes the budget: for fork, and for whoever counts pages that stay in memory (standing_pins.h, mapped_pages.h), and takes
+// the lock of these after the first call.
 void freeze_budget();
 void thaw_budget();
 

@@ -6,6 +6,7 @@
 #include "base/probe.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/budget.h"
 #include "spill/file_maps.h"
 #include "spill/fork.h"
 #include "spill/native.h"
@@ -115,6 +116,27 @@ void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
     end_native(cache::RegionsEnd::kSinglePages);
 }
 
+// Is all of the range kept already, as a part of another? If not, `unused` becomes an element for it, unless there is none. REQUIRES: mapped_mutex.
+bool find_kept(const KeptRange& range, KeptRange*& unused) {
+  for (KeptRange& old : kept_ranges) {
+    if (old.bytes == 0)
+      unused = &old;
+    else if (range.begin - old.begin < old.bytes && range.bytes <= old.begin + old.bytes - range.begin)
+      return true;
+  }
+  return false;
+}
+
+// Counts `count` more pages as kept. False: these would be too many. REQUIRES: mapped_mutex, and that the budget does not change meanwhile: whoever
+// lowers it afterwards leaves room for what is counted.
+bool count_kept(uint64_t count) {
+  if (kept_pages + count > runtime.cache->frame_count() / 2) return false;
+  kept_pages += count;
+  if (may_stay()) return true;
+  kept_pages -= count;
+  return false;
+}
+
 }  // namespace
 
 void adjust_mapped_pages() {
@@ -180,21 +202,13 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
   InRuntime inside;
   const KeptRange range{address, bytes};
   const uint64_t count = index(range.last_page()) - index(range.first_page()) + 1;
+  freeze_budget();
   sys::LockGuard guard(mapped_mutex);
   KeptRange* unused = nullptr;
-  for (KeptRange& old : kept_ranges) {
-    if (old.bytes == 0) {
-      unused = &old;
-    } else if (address - old.begin < old.bytes && bytes <= old.begin + old.bytes - address) {
-      return true;
-    }
-  }
-  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
-  kept_pages += count;
-  if (!may_stay()) {
-    kept_pages -= count;
-    return false;
-  }
+  const bool is_known = find_kept(range, unused);
+  const bool has_room = !is_known && unused != nullptr && count_kept(count);
+  thaw_budget();
+  if (!has_room) return is_known;
   const auto pin = [&](base::PageId page) {
     // A page that is already kept is mapped, perhaps from a memory file that dates from before a fork.
     auto pinned = is_kept(page) ? runtime.cache->pin(page, lane_of(inside.thread()))

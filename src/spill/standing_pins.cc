@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "spill/budget.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
 #include "sys/lock.h"
@@ -39,6 +40,16 @@ bool is_in_a_range(base::PageId page) {
   return false;
 }
 
+// Counts `count` more pages as pinned. False: these would be too many. REQUIRES: mutex, and that the budget does not change meanwhile: whoever lowers
+// it afterwards leaves room for what is counted.
+bool count_pinned(uint64_t count) {
+  if (pinned_count + count > runtime.cache->frame_count() / 2) return false;
+  pinned_count += count;
+  if (may_stay()) return true;
+  pinned_count -= count;
+  return false;
+}
+
 // Lets those of the pages leave that are in no range any more.
 void let_go(base::PageId first, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i)
@@ -60,14 +71,12 @@ int pin_range(uint64_t address, uint64_t bytes) {
   const PinnedRange wanted = {address, bytes};
   const uint64_t count = page_count(wanted);
   InRuntime inside;
+  freeze_budget();
   sys::LockGuard guard(mutex);
   PinnedRange* const free = find(0, 0);
-  if (free == nullptr || pinned_count + count > runtime.cache->frame_count() / 2) return ENOMEM;
-  pinned_count += count;
-  if (!may_stay()) {
-    pinned_count -= count;
-    return ENOMEM;
-  }
+  const bool has_room = free != nullptr && count_pinned(count);
+  thaw_budget();
+  if (!has_room) return ENOMEM;
   const base::PageId first = first_page(wanted);
   cache::Lane& lane = lane_of(inside.thread());
   for (uint64_t i = 0; i < count; ++i) {
