@@ -5,6 +5,7 @@ import java.nio.file.Path;
 
 public class KvExample {
   public static void main(String[] arguments) throws Exception {
+    if (arguments.length == 0) throw new IllegalArgumentException("usage: KvExample FILE WORD...");
     if (Files.notExists(Path.of(arguments[0]))) KvStore.make(arguments[0], 64 << 20);
     try (KvStore store = KvStore.open(arguments[0])) {
       for (int i = 1; i < arguments.length; ++i) {

@@ -56,7 +56,8 @@ static int look(void *context, const void *key, const void *value) {
 
 int main(int argc, char **argv) {
   if (argc == 3) wanted = strtoul(argv[2], NULL, 10);
-  if (argc < 2 || argc > 3 || wanted > kMax) return 2;
+  if (argc < 2 || argc > 3 || wanted == 0 || wanted > kMax)
+    return fprintf(stderr, "usage: batch_example FILE [COUNT]; a count is up to %d\n", kMax), 2;
   FILE *const file = fopen(argv[1], "r");
   if (file == NULL) return perror(argv[1]), 1;
 
@@ -83,6 +84,7 @@ int main(int argc, char **argv) {
     ones[run_count++] = 1;
     if (run_count == kGroup) count_runs(function);
   }
+  if (ferror(file)) return perror(argv[1]), 1;
   fclose(file);
   count_runs(function);
 

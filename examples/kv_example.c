@@ -12,7 +12,7 @@ static void check(int status, const spillway_kv_session *session) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return 2;
+  if (argc < 2) return fputs("usage: kv_example FILE WORD...\n", stderr), 2;
   const spillway_kv_make_options size = {.struct_bytes = sizeof size, .capacity_bytes = 64 << 20};
   const int made = spillway_kv_make(argv[1], &size);
   if (made != SPILLWAY_KV_EXISTS) check(made, NULL);

@@ -4,6 +4,8 @@ import sys
 
 import spillway
 
+if len(sys.argv) < 2:
+    sys.exit("usage: kv_example.py FILE WORD...")
 path, words = sys.argv[1], sys.argv[2:]
 if not os.path.exists(path):
     spillway.make(path, capacity_bytes=64 << 20)

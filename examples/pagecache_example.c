@@ -33,7 +33,10 @@ static void count_up(void *context, void *piece, size_t bytes, uint64_t offset) 
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return 2;
+  if (argc < 2) return fputs("usage: pagecache_example FILE WORD...\n", stderr), 2;
+  for (int i = 2; i < argc; ++i)
+    if (strlen(argv[i]) >= sizeof((struct entry *)0)->word)
+      return fprintf(stderr, "pagecache_example: %s is too long\n", argv[i]), 2;
   const spillway_pagecache_options options = {
       .struct_bytes = sizeof options, .memory_bytes = 1 << 20, .policy = "alfu"};
   const spillway_pagecache_file_options size = {.struct_bytes = sizeof size,
@@ -47,7 +50,6 @@ int main(int argc, char **argv) {
 
   for (int i = 2; i < argc; ++i) {
     struct counting counting = {.word = argv[i]};
-    if (strlen(counting.word) >= sizeof((struct entry *)0)->word) return 2;
     uint64_t hash = 14695981039346656037u;
     for (const char *byte = counting.word; *byte != 0; ++byte)
       hash = (hash ^ (unsigned char)*byte) * 1099511628211u;

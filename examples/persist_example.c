@@ -68,7 +68,7 @@ static unsigned long count(const struct log *log, const char *word) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) return 2;
+  if (argc < 2) return fputs("usage: persist_example FILE WORD...\n", stderr), 2;
   struct log *const log = open_log(argv[1]);  // there is nothing else to recover
   for (int i = 2; i < argc; ++i) {
     append(log, argv[i]);

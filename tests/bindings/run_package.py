@@ -6,6 +6,7 @@
 import collections
 import random
 import re
+import subprocess
 import sys
 
 from installed import check_example, install, run
@@ -69,6 +70,14 @@ def check_runs(work, program):
         raise Failure(f"{program} prints {printed!r}, not {expected!r}")
 
 
+def check_refusals(work, program, name):
+    """What an example says of arguments that it does not take. It has done nothing then."""
+    for words in [[], *([[work / "store", "spill", "x" * 56]] if name == "pagecache" else [])]:
+        ended = subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
+        if ended.returncode != 2 or ended.stdout != "" or f"{name}_example" not in ended.stderr:
+            raise Failure(f"{program} {words} ends with {ended.returncode} and prints {ended.stdout!r} and {ended.stderr!r}")
+
+
 def test(source, build, work, name):
     prefix = fresh(work) / "prefix"
     library_folder = install(build, prefix, name)
@@ -91,6 +100,7 @@ def test(source, build, work, name):
     run("clang-19", "-std=c11", "-Wall", "-Wextra", "-Werror", example, "-o", work / "by_pkg_config", *flags, f"-Wl,-rpath,{library_folder}")
     check = check_runs if name == "batch" else check_example
     check(work, work / "by_pkg_config")
+    check_refusals(work, work / "by_pkg_config", name)
 
     project = work / "project"
     project.mkdir()
