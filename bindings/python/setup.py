@@ -14,8 +14,12 @@ def folder_of(what):
     environment = dict(os.environ)
     if prefix:
         folders = [os.path.join(prefix, "lib", "pkgconfig"), os.path.join(prefix, "lib", "x86_64-linux-gnu", "pkgconfig")]
-        environment["PKG_CONFIG_PATH"] = ":".join(folders)
-    found = subprocess.run(["pkg-config", f"--variable={what}", "spillway-kv"], env=environment, capture_output=True, text=True)
+        environment["PKG_CONFIG_LIBDIR"] = ":".join(folders)  # and nowhere else
+        environment.pop("PKG_CONFIG_PATH", None)
+    try:
+        found = subprocess.run(["pkg-config", f"--variable={what}", "spillway-kv"], env=environment, capture_output=True, text=True)
+    except FileNotFoundError:
+        sys.exit("pkg-config, which tells where Spillway is, is not there: apt-get install pkg-config")
     if found.returncode != 0 or not found.stdout.strip():
         sys.exit("spillway-kv is not found: install Spillway (make install), and set SPILLWAY_PREFIX to where it is.\n" + found.stderr)
     return os.path.realpath(found.stdout.strip())

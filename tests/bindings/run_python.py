@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from installed import check_example, install, run
-from support import Failure, Skipped, fresh, status_of, take_paths
+from support import CLEAN, Failure, Skipped, fresh, status_of, take_paths
 
 PYTHON = "/usr/bin/python3"
 NEEDS = "import setuptools, wheel, sysconfig, os, pip; assert os.path.exists(sysconfig.get_path('include') + '/Python.h')"
@@ -19,6 +19,12 @@ def test(source, build, work):
     install(build, prefix)
     copy = work / "python"  # a build leaves things beside the sources
     shutil.copytree(source / "bindings" / "python", copy)
+    # A prefix that is wrong is not made up for by what is installed elsewhere.
+    elsewhere = next(prefix.rglob("spillway-kv.pc")).parent
+    refused = subprocess.run([PYTHON, "setup.py", "--version"], cwd=copy, capture_output=True, text=True,
+                             env={**CLEAN, "PKG_CONFIG_PATH": str(elsewhere), "SPILLWAY_PREFIX": str(work / "nowhere")})
+    if refused.returncode == 0 or "set SPILLWAY_PREFIX" not in refused.stderr:
+        raise Failure(f"a wrong SPILLWAY_PREFIX is taken: {refused.stdout}{refused.stderr}")
     site = work / "site"
     run(PYTHON, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--target", site,
         copy, SPILLWAY_PREFIX=prefix)
