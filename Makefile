@@ -10,6 +10,7 @@
 #   make docs       writes the reference pages of docs/ that are made from data files
 #   make tidy       clang-tidy; make format: clang-format
 #   make fuzz       each fuzzer for FUZZ_SECONDS=30, from the inputs of tests/fuzz on; what it learnt stays in build-fuzz/corpus
+# JOBS=N compiles so many files at a time, by default one for each processor; TEST_JOBS=N runs so many tests; BUILD=FOLDER is where, instead of build.
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc)
@@ -106,7 +107,7 @@ tidy: configure
 	@run-clang-tidy-19 -quiet -p $(BUILD) "$(CURDIR)/(src|tools|compiler)/.*"
 
 docs: all
-	@for page in options statistics probes; do $(BUILD)/bin/spillway docs $$page > docs/$$page.md; done
+	@set -e; for page in options statistics probes; do $(BUILD)/bin/spillway docs $$page > $(BUILD)/page.md; cp $(BUILD)/page.md docs/$$page.md; done
 
 format:
 	@git ls-files '*.h' '*.hpp' '*.cc' '*.cpp' '*.c' | xargs clang-format-19 -i
