@@ -89,13 +89,16 @@ void run_program_handler(int number, siginfo_t* info, void* context) {
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
   const uint32_t next = level + 1;
   if (next == kMaxLevels) end_nesting();
-  thread.handler_frames[next] = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  const auto frame = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  thread.handler_frames[next] = frame;
   // Release: the evictor that sees a slot of the level sees the level.
   thread.top_level.store(next, std::memory_order_release);
   __spillway_slots = thread.levels[next].slots;
   const uint64_t blocked_faults = thread.blocked_faults;
   thread.blocked_faults = blocked_faults | (blocks & kFaultSignals);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Again: a handler that came before this one had its level has used the same.
+  thread.handler_frames[next] = frame;
   handler(number, info, context);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   set_blocked_faults(thread, blocked_faults);

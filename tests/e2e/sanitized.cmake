@@ -52,7 +52,7 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
   list(APPEND e2e_left_out programs/calls.c)
   # Its runtime locks, and these signals come from the kernel between any two instructions of it.
   list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
-    programs/process_ends.c programs/thread_ids.c)
+    programs/signal_steps.c programs/process_ends.c programs/thread_ids.c)
   # It makes a fork of vfork, and of clone.
   list(APPEND e2e_left_out programs/spawn_arguments.c programs/spawn_handler.c programs/spawn_number.c programs/spawn_threads.c
     programs/signal_vfork.c programs/vfork_first_miss.c programs/clone_stacks.c)

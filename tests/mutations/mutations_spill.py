@@ -135,6 +135,8 @@ MUTATIONS = [
             (SIGNALS, "  __spillway_slots = thread.levels[next].slots;\n", "")),
     product("handler's level not left", "^e2e_signal_count$",
             (SIGNALS, "  __spillway_slots = slots;\n  thread.top_level.store(level, std::memory_order_release);\n", "")),
+    product("jump inside a handler leaves its level, if another one came before it had that", "^e2e_signal_steps$",
+            (SIGNALS, "  thread.handler_frames[next] = frame;\n  handler(number", "  handler(number")),
     product("longjmp out of a handler does not leave its level", "^e2e_segv_handler$",
             (SIGNALS, "    if (!left) break;", "    break;")),
     product("pins of a call stay that a jump out of a handler has left", "^e2e_left_calls$", (SIGNALS, "  end_left_pins(level);\n", "")),
