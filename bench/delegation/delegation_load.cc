@@ -77,12 +77,12 @@ class Load {
     std::vector<std::thread> running;
     for (uint32_t i = 0; i < threads; ++i) {
       running.emplace_back([&, seed = ++seed_] {
-        cache::Lane& lane = *require(cache_->open_lane());
+        cache::Workspace& workspace = *require(cache_->open_workspace());
         uint64_t own = 0;
         for (uint64_t state = base::mix(seed); !stop.load(std::memory_order_relaxed); ++own)
-          access(state, lane);
+          access(state, workspace);
         accesses += own;
-        lane.destroy();
+        workspace.destroy();
       });
     }
     usleep(static_cast<useconds_t>(seconds * 1e6));
@@ -94,17 +94,17 @@ class Load {
 
   void count(uint64_t accesses) {
     const uint64_t misses = base::statistics.cache_misses.get();
-    cache::Lane& lane = *require(cache_->open_lane());
+    cache::Workspace& workspace = *require(cache_->open_workspace());
     uint64_t state = 1;
-    for (uint64_t i = 0; i < accesses; ++i) access(state, lane);
+    for (uint64_t i = 0; i < accesses; ++i) access(state, workspace);
     std::printf("%llu %llu\n", number(accesses), number(base::statistics.cache_misses.get() - misses));
   }
 
   void entries() {
     const double resident = metadata_bytes() / static_cast<double>(cache_->resident_count());
-    cache::Lane& lane = *require(cache_->open_lane());
+    cache::Workspace& workspace = *require(cache_->open_workspace());
     for (int calm = 0; calm < 100 && cache_->resident_count() > 0;)
-      calm = cache_->evict(lane) > 0 ? 0 : calm + 1;
+      calm = cache_->evict(workspace) > 0 ? 0 : calm + 1;
     std::printf("%.2f %.2f\n", resident, metadata_bytes() / static_cast<double>(pages_));
   }
 
@@ -119,27 +119,27 @@ class Load {
   }
   static unsigned long long number(uint64_t value) { return value; }
 
-  void access(uint64_t& state, cache::Lane& lane) {
+  void access(uint64_t& state, cache::Workspace& workspace) {
     state += base::kMixStep;
     // The high half of a product spreads a random number over [0, pages_) without a division.
     const auto page =
         static_cast<uint64_t>((static_cast<unsigned __int128>(base::mix(state)) * pages_) >> 64);
-    require(cache_->load(PageId{page}, lane));
+    require(cache_->load(PageId{page}, workspace));
   }
 
   void fill() {
     before_bytes_ = cache_->budget().used_bytes();
-    cache::Lane& lane = *require(cache_->open_lane());
+    cache::Workspace& workspace = *require(cache_->open_workspace());
     for (uint64_t page = 0; page < pages_; ++page) {
-      char* bytes = require(cache_->pin(PageId{page}, lane));
+      char* bytes = require(cache_->pin(PageId{page}, workspace));
       for (uint64_t i = 0; i < base::kOsPageBytes; i += sizeof(uint64_t))
         *reinterpret_cast<uint64_t*>(bytes + i) = base::mix(page * base::kOsPageBytes + i);
       cache_->unpin(PageId{page});
     }
     for (int calm = 0; calm < 100 && cache_->resident_count() > 0;)
-      calm = cache_->evict(lane) > 0 ? 0 : calm + 1;
-    for (uint64_t page = 0; page < pages_; ++page) require(cache_->load(PageId{page}, lane));
-    lane.destroy();
+      calm = cache_->evict(workspace) > 0 ? 0 : calm + 1;
+    for (uint64_t page = 0; page < pages_; ++page) require(cache_->load(PageId{page}, workspace));
+    workspace.destroy();
   }
 
   // Of table and map, since the cache was made; the directory, which is not counted in the budget, by what it takes.
@@ -149,9 +149,9 @@ class Load {
   }
 
   void evict_ahead() {
-    cache::Lane& lane = *require(cache_->open_lane());
+    cache::Workspace& workspace = *require(cache_->open_workspace());
     for (;;)
-      if (cache_->background_step(lane) == 0) cache_->wait_for_background(1'000'000);
+      if (cache_->background_step(workspace) == 0) cache_->wait_for_background(1'000'000);
   }
 
   uint64_t pages_;

@@ -156,7 +156,7 @@ base::Expected<void> Cache::open_servers(uint32_t count, bool always) {
   return {};
 }
 
-char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
+char* Cache::ask(Delegation& delegation, PageId page, Workspace& workspace, bool pin) {
   if (!delegation.always()) {
     char* bytes = nullptr;
     switch (of(page).look(page, pin, bytes)) {
@@ -165,7 +165,7 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
       case Partition::Look::kNotThere: break;
     }
   }
-  Client* const client = client_for(delegation, page, lane);
+  Client* const client = client_for(delegation, page, workspace);
   if (client == nullptr) return nullptr;
   const Request request = {.page = page, .pin = pin};
   uint64_t reply;
@@ -178,11 +178,11 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
 }
 
 // The thread's client, if servers may be asked for the page; else null.
-Client* Cache::client_for(Delegation& delegation, PageId page, Lane& lane) {
+Client* Cache::client_for(Delegation& delegation, PageId page, Workspace& workspace) {
   // Files may be slow: nobody else should wait for them.
   if (shared_.origins != nullptr && shared_.origins->kind_of(page) != Origins::Kind::kZeros) return nullptr;
-  if (lane.client == nullptr) lane.client = delegation.take_client();
-  return lane.client;
+  if (workspace.client == nullptr) workspace.client = delegation.take_client();
+  return workspace.client;
 }
 
 // Calls f(partition, first, count) for each part of the range that belongs to one partition.
@@ -197,7 +197,7 @@ void Cache::for_each_part(PageId first, uint64_t count, F f) {
   }
 }
 
-void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
+void Cache::load_together(PageId first, uint64_t count, Workspace& workspace) {
   Delegation* const delegation = delegation_.load(std::memory_order_acquire);
   if (delegation == nullptr || !delegation->is_running()) return;
   for_each_part(first, count, [&](Partition&, PageId page, uint64_t n) {
@@ -205,11 +205,12 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
     uint64_t replies[Lines::kMax];
     uint32_t missing_count = 0;
     for (uint64_t i = 0; i < n; ++i) {
-      if (table_.entry(page + i, 0) == Table::kUnknown && client_for(*delegation, page + i, lane) != nullptr)
+      if (table_.entry(page + i, 0) == Table::kUnknown &&
+          client_for(*delegation, page + i, workspace) != nullptr)
         missing[missing_count++] = {.page = page + i};
       // A single page at the end may as well be loaded when it is used.
       if (missing_count < (i + 1 == n ? 2 : Lines::kMax)) continue;
-      lane.client->ask(delegation->server_of(page), missing, missing_count, replies);
+      workspace.client->ask(delegation->server_of(page), missing, missing_count, replies);
       missing_count = 0;
     }
   });
@@ -265,21 +266,21 @@ uint32_t Cache::prefetch_some(PageId page, uint32_t most, LoadQueue& queue, uint
   return count;
 }
 
-base::Expected<uint32_t> Cache::write_back(PageId first, uint64_t count, Lane& lane) {
+base::Expected<uint32_t> Cache::write_back(PageId first, uint64_t count, Workspace& workspace) {
   const uint64_t bytes = shared_.clean_copy_bytes();
   auto copies = sys::map_anonymous(bytes, "copies of what is written");
   if (!copies) return std::unexpected(copies.error());
   uint32_t failed = 0;
   for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
-    failed += partition.write_back(page, n, lane, *copies).failed;
+    failed += partition.write_back(page, n, workspace, *copies).failed;
   });
   sys::unmap(*copies, bytes);
   return failed;
 }
 
-void Cache::discard(PageId first, uint64_t count, Lane& lane, After after) {
+void Cache::discard(PageId first, uint64_t count, Workspace& workspace, After after) {
   for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
-    partition.discard(page, n, after, lane);
+    partition.discard(page, n, after, workspace);
   });
 }
 
@@ -339,10 +340,10 @@ Partition::Seen Cache::close_again(PageId first, uint64_t count) {
   return all;
 }
 
-Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
+Partition::Left Cache::forget(PageId first, uint64_t count, Workspace& workspace) {
   Partition::Left all;
   for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
-    const Partition::Left left = partition.forget(page, n, lane);
+    const Partition::Left left = partition.forget(page, n, workspace);
     all.busy += left.busy;
     all.held += left.held;
   });

@@ -3,7 +3,7 @@
 // Pages are spread over partitions by region (2 MiB of addresses, or 16 pages if that is more); each
 // partition has its own lock, frames and policy.
 //
-// Thread contract: every call may come from any thread with that thread's Lane. None allocates from the
+// Thread contract: every call may come from any thread with that thread's Workspace. None allocates from the
 // C library's heap. Not async-signal-safe against itself: a thread must not be interrupted inside a
 // call by a handler that calls again.
 #pragma once
@@ -56,8 +56,8 @@ class Cache {
   // discarded at the same time.
   const char* waste() const { return shared_.waste; }
 
-  base::Expected<Lane*> open_lane(const storage::QueueUse& use = {}) {
-    return Lane::create(*shared_.device, shared_.page_bytes, use);
+  base::Expected<Workspace*> open_workspace(const storage::QueueUse& use = {}) {
+    return Workspace::create(*shared_.device, shared_.page_bytes, use);
   }
 
   // Opens a queue for begin_load and prefetch; see LoadQueues::open.
@@ -75,7 +75,7 @@ class Cache {
 
   // Servers (delegation.h) load pages for the threads that call load and pin. Each is called once, in this order: open_servers; run_server for each
   // server, in a thread of its own; start_servers with the number of these threads; stop_servers; the threads end; destroy. A child of fork has no
-  // servers; it may open its own, and asks them through lanes that it opened itself. Errors: ENOMEM, EMFILE; there are no servers then.
+  // servers; it may open its own, and asks them through workspaces that it opened itself. Errors: ENOMEM, EMFILE; there are no servers then.
   base::Expected<void> open_servers(uint32_t count, bool always);
   void run_server(uint32_t server) { delegation_.load(std::memory_order_acquire)->run(server); }
   void start_servers(uint32_t running_count) {
@@ -85,20 +85,20 @@ class Cache {
   void stop_servers() { delegation_.load(std::memory_order_acquire)->stop(); }
 
   // See Partition.
-  base::Expected<char*> load(PageId page, Lane& lane) {
-    if (char* bytes = delegate(page, lane, false); bytes != nullptr) return bytes;
-    return load(page, lane, lane.stream);
+  base::Expected<char*> load(PageId page, Workspace& workspace) {
+    if (char* bytes = delegate(page, workspace, false); bytes != nullptr) return bytes;
+    return load(page, workspace, workspace.stream);
   }
-  base::Expected<char*> load(PageId page, Lane& lane, Stream& stream) {
-    return of(page).load(page, lane, stream, false);
+  base::Expected<char*> load(PageId page, Workspace& workspace, Stream& stream) {
+    return of(page).load(page, workspace, stream, false);
   }
-  base::Expected<char*> pin(PageId page, Lane& lane) {
-    if (char* bytes = delegate(page, lane, true); bytes != nullptr) return bytes;
-    return of(page).load(page, lane, lane.stream, true);
+  base::Expected<char*> pin(PageId page, Workspace& workspace) {
+    if (char* bytes = delegate(page, workspace, true); bytes != nullptr) return bytes;
+    return of(page).load(page, workspace, workspace.stream, true);
   }
-  base::Expected<Partition::Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
-                                              void (*ended)(void* context), void* context) {
-    return of(page).begin_load(page, lane, stream, queue, ended, context);
+  base::Expected<Partition::Begun> begin_load(PageId page, Workspace& workspace, Stream& stream,
+                                              LoadQueue& queue, void (*ended)(void* context), void* context) {
+    return of(page).begin_load(page, workspace, stream, queue, ended, context);
   }
   // Gives back a queue that was used for prefetch only; some of its loads may be under way.
   void leave_loads(LoadQueue& queue) { shared_.loads.leave(queue); }
@@ -111,17 +111,17 @@ class Cache {
   // The same for pages first .. first + count - 1.
   uint64_t prefetch_run(PageId first, uint64_t count, LoadQueue& queue);
   // See Partition. Returns how many pages could not be written. Errors: ENOMEM.
-  base::Expected<uint32_t> write_back(PageId first, uint64_t count, Lane& lane);
+  base::Expected<uint32_t> write_back(PageId first, uint64_t count, Workspace& workspace);
   // For a thread that is about to load or pin these pages one by one: has servers load all missing ones at the same time. Does nothing without
   // servers. Cost: that of the loads.
-  void load_together(PageId first, uint64_t count, Lane& lane);
+  void load_together(PageId first, uint64_t count, Workspace& workspace);
   // See Partition.
   void unpin(PageId page) { of(page).unpin(page); }
   void stay(PageId page) { of(page).stay(page); }
   void end_stay(PageId page) { of(page).end_stay(page); }
   using After = Partition::After;
-  void discard(PageId first, uint64_t count, Lane& lane, After after = After::kInUse);
-  Partition::Left forget(PageId first, uint64_t count, Lane& lane);
+  void discard(PageId first, uint64_t count, Workspace& workspace, After after = After::kInUse);
+  Partition::Left forget(PageId first, uint64_t count, Workspace& workspace);
   // Cost: a look at each region of the table (2 MiB), more only where pages are in memory. REQUIRES: `closed` was given.
   Partition::Seen close_again(PageId first, uint64_t count);
   void guard(uint64_t address, sys::Access access) {
@@ -147,7 +147,7 @@ class Cache {
   bool has_regions() const { return shared_.regions.any(); }
   // An access at the page's own address, which is allowed, has faulted: maps the page there if its region is mapped or can be; else returns false.
   // May do I/O.
-  bool map_own(PageId page, Lane& lane) { return of(page).map_own(page, lane); }
+  bool map_own(PageId page, Workspace& workspace) { return of(page).map_own(page, workspace); }
   // Makes [address, address + bytes), whole OS pages, inaccessible where it is mapped, also where another thread is just mapping it because
   // Mappable::find still allowed that. An allowed access maps it again. Cost: a look at each region, and a system call for each mapped one.
   void cut(uint64_t address, uint64_t bytes);
@@ -157,16 +157,16 @@ class Cache {
   void unmap_all_regions();
 
   // Evicts a batch in each partition, however much memory is free; returns how many frames became free.
-  uint32_t evict(Lane& lane);
+  uint32_t evict(Workspace& workspace);
 
   // One round of background work: gives memory back where the budget is exceeded, and evicts where frames run low (in chaos mode: everywhere). Returns
   // roughly how many frames became free; 0: there was nothing to do.
-  uint32_t background_step(Lane& lane);
+  uint32_t background_step(Workspace& workspace);
   // Maps the memory that idle_step needs for cleaning; without it idle_step does not clean. Errors: ENOMEM.
   base::Expected<void> prepare_cleaning();
   // To be called when there is nothing else to do: discards places of freed pages, and cleans pages that will be evicted soon. Returns whether it did
   // anything. May do I/O.
-  bool idle_step(Lane& lane);
+  bool idle_step(Workspace& workspace);
   bool wants_background() const;
   // Sleeps until a partition runs low on frames, but at most for timeout_ns.
   void wait_for_background(uint64_t timeout_ns);
@@ -228,7 +228,7 @@ class Cache {
   //                          not in `pins`, because of which the kernel may be storing to memory. Returns whether this process will know when the
   //                          child is over
   //   after_fork_in_parent   Also called if there is no child
-  //   after_fork_in_child    Lanes that the child inherited may only be destroyed. Nothing is pinned until own_kept and pin_again. False: the child
+  //   after_fork_in_child    Workspaces that the child inherited may only be destroyed. Nothing is pinned until own_kept and pin_again. False: the child
   //                          cannot have what its parent has, and must end
   bool before_fork(const PinsOverFork& pins);
   void after_fork_in_parent();
@@ -241,13 +241,15 @@ class Cache {
   // In the parent: is the child that was made last over?
   bool last_child_is_over() { return shared_.places.last_child_is_over(); }
   // Like pin, in a frame that can be mapped elsewhere.
-  base::Expected<char*> pin_shared(PageId page, Lane& lane) { return of(page).load_shared(page, lane); }
+  base::Expected<char*> pin_shared(PageId page, Workspace& workspace) {
+    return of(page).load_shared(page, workspace);
+  }
   // Can a page that was pinned by pin_shared still be mapped elsewhere? Not after a fork.
   bool is_shared(PageId page) { return of(page).is_shared(page); }
   // A step of background work: releases what was kept for children that have ended, and gives frames memory of their own again once no child and no
   // parent shares it any more. Returns whether there may be more of that to do. Cost: system calls, and copies of 256 KiB for each partition.
   // May do I/O.
-  bool share_step(Lane& lane);
+  bool share_step(Workspace& workspace);
   // Whether `address` is in a frame of this process.
   bool is_in_frame(const char* address);
   // A store to a frame has faulted. Waits until the thread that is giving frames other memory is done; then the store succeeds.
@@ -262,18 +264,18 @@ class Cache {
 
  private:
   // Has a server load the page, or finds it in memory. Null: the caller has to load it.
-  char* delegate(PageId page, Lane& lane, bool pin) {
+  char* delegate(PageId page, Workspace& workspace, bool pin) {
     Delegation* const delegation = delegation_.load(std::memory_order_acquire);
     if (delegation == nullptr || !delegation->is_running()) return nullptr;
-    return ask(*delegation, page, lane, pin);
+    return ask(*delegation, page, workspace, pin);
   }
   // The parts of create. If one fails, destroy undoes what was done.
   void set(const CacheParameters& parameters, char* waste, storage::Device& device, Holders& holders);
   base::Expected<void> open_tables(const CacheParameters& parameters);
   base::Expected<void> open_partitions(const CacheParameters& parameters, uint64_t frame_count);
 
-  char* ask(Delegation& delegation, PageId page, Lane& lane, bool pin);
-  Client* client_for(Delegation& delegation, PageId page, Lane& lane);
+  char* ask(Delegation& delegation, PageId page, Workspace& workspace, bool pin);
+  Client* client_for(Delegation& delegation, PageId page, Workspace& workspace);
 
   // What is charged to the budget besides frames.
   uint64_t other_bytes();
@@ -289,8 +291,8 @@ class Cache {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].frames().set_inherited(inherited);
   }
   uint32_t prefetch_some(PageId page, uint32_t most, LoadQueue& queue, uint64_t now_ns);
-  bool discard_garbage(Lane& lane);
-  void discard(Places::Run run, Lane& lane);
+  bool discard_garbage(Workspace& workspace);
+  void discard(Places::Run run, Workspace& workspace);
   template <class F>
   void for_each_region(uint64_t address, uint64_t bytes, F f);
 

@@ -57,14 +57,14 @@ uint32_t Cache::frames_within_budget() {
       std::clamp<uint64_t>(limit > other ? (limit - other) / shared_.page_bytes : 0, least, frame_count()));
 }
 
-uint32_t Cache::evict(Lane& lane) {
+uint32_t Cache::evict(Workspace& workspace) {
   uint32_t freed = 0;
   for (uint32_t i = 0; i < partition_count_; ++i)
-    freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
+    freed += partitions_[i].evict(partitions_[i].batch_size(), workspace);
   return freed;
 }
 
-uint32_t Cache::background_step(Lane& lane) {
+uint32_t Cache::background_step(Workspace& workspace) {
   uint32_t freed = 0;
   if (shared_.chaos_seed != 0 && maps_regions()) {
     if (chaos_steps_-- > 0) return 0;
@@ -73,7 +73,7 @@ uint32_t Cache::background_step(Lane& lane) {
   for (uint32_t i = 0; i < partition_count_; ++i) {
     if (partitions_[i].give_memory_back()) ++freed;
     if (shared_.chaos_seed != 0 || partitions_[i].takes_frames())
-      freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
+      freed += partitions_[i].evict(partitions_[i].batch_size(), workspace);
   }
   return freed;
 }
@@ -87,15 +87,15 @@ base::Expected<void> Cache::prepare_cleaning() {
   return {};
 }
 
-bool Cache::idle_step(Lane& lane) {
-  bool worked = discard_garbage(lane);
+bool Cache::idle_step(Workspace& workspace) {
+  bool worked = discard_garbage(workspace);
   for (uint32_t i = 0; i < partition_count_; ++i)
-    if (partitions_[i].wants_cleaning()) worked |= partitions_[i].clean(lane) > 0;
+    if (partitions_[i].wants_cleaning()) worked |= partitions_[i].clean(workspace) > 0;
   return worked;
 }
 
 // One run of garbage places, up to kMaxDiscardBytes, once there is enough garbage to be worth an Io.
-bool Cache::discard_garbage(Lane& lane) {
+bool Cache::discard_garbage(Workspace& workspace) {
   Places& places = shared_.places;
   if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kMinGarbageBytes)
     return false;
@@ -106,17 +106,18 @@ bool Cache::discard_garbage(Lane& lane) {
   if (calm_steps_ < kCalmSteps && !places.too_much_garbage()) return false;
   const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMaxDiscardBytes / shared_.page_bytes));
   if (run.count == 0) return false;
-  discard(run, lane);
+  discard(run, workspace);
   places.give_back_discarded(run);
   return true;
 }
 
-void Cache::discard(Places::Run run, Lane& lane) {
+void Cache::discard(Places::Run run, Workspace& workspace) {
   storage::Io io;
   io.operation = storage::Operation::kDiscard;
   io.offset_bytes = uint64_t{index(run.first)} * shared_.page_bytes;
   io.length_bytes = uint64_t{run.count} * shared_.page_bytes;
-  lane.queue().run(io);  // a failure costs room on the device, nothing else: it is counted in storage.errors
+  workspace.queue().run(
+      io);  // a failure costs room on the device, nothing else: it is counted in storage.errors
 }
 
 void Cache::wait_for_background(uint64_t timeout_ns) {

@@ -44,7 +44,7 @@ void Cache::after_fork_in_parent() {
 bool Cache::after_fork_in_child() {
   if (lend_failed_) return false;
   shared_.loads.forget();
-  // Its memory stays: inherited lanes give their clients back when they are destroyed.
+  // Its memory stays: inherited workspaces give their clients back when they are destroyed.
   if (Delegation* delegation = delegation_.exchange(nullptr, std::memory_order_relaxed);
       delegation != nullptr)
     delegation->forget();
@@ -81,11 +81,11 @@ void Cache::pin_again(PageId page) {
   partition.thaw();
 }
 
-bool Cache::share_step(Lane& lane) {
+bool Cache::share_step(Workspace& workspace) {
   constexpr uint32_t kStepsPerLook = 16;
   if (++steps_ % kStepsPerLook == 0) shared_.places.collect_children();
   if (const Places::Run run = shared_.places.take_ended_extent(); run.count > 0) {
-    if (shared_.device->discards()) discard(run, lane);
+    if (shared_.device->discards()) discard(run, workspace);
     shared_.places.give_back_extent(run);
   }
   // While a child lives, copying would only take more memory: as it is, only what is stored to gets copied.

@@ -84,7 +84,7 @@ TEST_F(CacheTest, FullStorageIsReportedLosesNothingAndEndsWhenRoomIsMade) {
     if (a->read(world->address(page, 9), &byte, 1)) EXPECT_EQ(byte, 'x') << page;
   }
   a->release_all();
-  world->cache->discard(PageId{3}, 4, *a->lane);
+  world->cache->discard(PageId{3}, 4, *a->workspace);
   for (uint64_t page = 0; page < written; ++page) {
     char byte = 0;
     ASSERT_TRUE(a->read(world->address(page, 9), &byte, 1)) << a->error.message;
@@ -115,7 +115,7 @@ TEST_F(CacheTest, StorageThatFailedForLongIsNoErrorWhileAnythingElseCanLeave) {
       if (page != 5) write(page, 'y');
     a->release_all();
     world->device->write_errors_per_million = 1'000'000;
-    for (int i = 0; i < failures; ++i) ASSERT_EQ(world->cache->evict(*a->lane), 0u);
+    for (int i = 0; i < failures; ++i) ASSERT_EQ(world->cache->evict(*a->workspace), 0u);
     b->release_all();
     EXPECT_NE(a->translate(world->address(100)), nullptr) << a->error.message;
     a->release_all();
@@ -144,7 +144,7 @@ TEST_F(CacheTest, BrokenStorageIsReportedAndLosesNothing) {
 }
 
 TEST_F(CacheTest, EveryFramePinnedIsWaitedFor) {
-  for (uint64_t page = 0; page < 8; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  for (uint64_t page = 0; page < 8; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->workspace));
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     world->cache->unpin(PageId{3});
@@ -220,7 +220,7 @@ TEST_F(CacheTest, OnePartitionDoesNotStarveAnother) {
   ASSERT_GT(first.size(), 150u);
   ASSERT_GT(second.size(), 150u);
   a->release_all();
-  world->cache->discard(PageId{0}, 512 * 512, *a->lane);
+  world->cache->discard(PageId{0}, 512 * 512, *a->workspace);
   // Fill one of them alone, then use the other.
   for (uint64_t region : first) ASSERT_TRUE(a->write(world->address(region * 512), "x", 1));
   const uint64_t before = sys::voluntary_switches();
@@ -245,7 +245,8 @@ TEST_F(CacheTest, AFewFramesRemainWhateverElseTakesTheBudget) {
   open({.page_bytes = 64 << 10, .range_pages = 256, .storage_pages = 256, .memory_bytes = 1 << 20});
   ASSERT_EQ(world->cache->frame_count(), 15u);
   world->cache->charge(1 << 20);
-  for (uint64_t page = 0; page < 14; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane)) << page;
+  for (uint64_t page = 0; page < 14; ++page)
+    ASSERT_TRUE(world->cache->pin(PageId{page}, *a->workspace)) << page;
   for (uint64_t page = 20; page < 40; ++page) write(page, 'x');
   for (uint64_t page = 0; page < 14; ++page) world->cache->unpin(PageId{page});
   for (uint64_t page = 20; page < 40; ++page) EXPECT_EQ(value(page), 'x') << page;
@@ -273,7 +274,7 @@ TEST_F(CacheTest, BackgroundWorkStopsOnceTheBudgetIsKept) {
   a->release_all();
   uint32_t steps = 0;
   while (world->cache->wants_background() && steps < 1000) {
-    world->cache->background_step(*a->lane);
+    world->cache->background_step(*a->workspace);
     ++steps;
   }
   EXPECT_LT(steps, 1000u);
@@ -283,10 +284,10 @@ TEST_F(CacheTest, BackgroundWorkStopsOnceTheBudgetIsKept) {
 
 TEST_F(CacheTest, TheBackgroundSleepsWhenNothingCanLeave) {
   open({.frame_count = 1024, .range_pages = 2048});
-  for (uint64_t page = 0; page < 1024; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  for (uint64_t page = 0; page < 1024; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->workspace));
   EXPECT_TRUE(world->cache->wants_background());
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(world->cache->background_step(*a->lane), 0u);
+  EXPECT_EQ(world->cache->background_step(*a->workspace), 0u);
   world->cache->wait_for_background(20'000'000);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(10));
   for (uint64_t page = 0; page < 1024; ++page) world->cache->unpin(PageId{page});
@@ -297,7 +298,7 @@ TEST_F(CacheTest, BackgroundWorkKeepsFramesFreeForMisses) {
   for (uint64_t page = 0; page < 2048; ++page) write(page, 'x');
   a->release_all();
   EXPECT_TRUE(world->cache->wants_background());
-  while (world->cache->wants_background()) ASSERT_GT(world->cache->background_step(*a->lane), 0u);
+  while (world->cache->wants_background()) ASSERT_GT(world->cache->background_step(*a->workspace), 0u);
   EXPECT_GE(world->cache->resident_count(), 1024u);
   EXPECT_LT(world->cache->resident_count(), 2048u);
 }

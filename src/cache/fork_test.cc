@@ -287,10 +287,10 @@ class CacheFork : public WorldTest {
   // In the child.
   bool become_child() {
     if (!world->cache->after_fork_in_child()) return false;
-    if (a->lane->queue().in_flight_count() == 0) a->lane->destroy();
-    auto lane = world->cache->open_lane();
-    if (!lane) return false;
-    a->lane = *lane;
+    if (a->workspace->queue().in_flight_count() == 0) a->workspace->destroy();
+    auto workspace = world->cache->open_workspace();
+    if (!workspace) return false;
+    a->workspace = *workspace;
     return true;
   }
   void write_all(char first) {
@@ -304,11 +304,11 @@ class CacheFork : public WorldTest {
     return true;
   }
   void share_all() {
-    for (int step = 0; step < 5000; ++step) world->cache->share_step(*a->lane);
+    for (int step = 0; step < 5000; ++step) world->cache->share_step(*a->workspace);
   }
   // The page's value in the memory file, as uninstrumented code would be given it.
   char value_in_file(uint64_t page) {
-    auto pinned = world->cache->pin_shared(PageId{page}, *a->lane);
+    auto pinned = world->cache->pin_shared(PageId{page}, *a->workspace);
     EXPECT_TRUE(pinned.has_value());
     const Cache::FilePiece piece = world->cache->file_piece(PageId{page}, *pinned);
     std::string bytes(page_bytes, 0);
@@ -408,11 +408,11 @@ TEST_F(CacheFork, WhatIsOnStorageForAChildStaysThere) {
     a->release_all();
     EXPECT_TRUE(unchanged()) << turn;
   }
-  world->cache->discard(PageId{0}, 32, *a->lane);
+  world->cache->discard(PageId{0}, 32, *a->workspace);
   EXPECT_TRUE(world->cache->prepare_cleaning());
   for (uint64_t page = 32; page < 64; ++page) write(page, 'z');
   a->release_all();
-  for (int turn = 0; turn < 20; ++turn) world->cache->idle_step(*a->lane);
+  for (int turn = 0; turn < 20; ++turn) world->cache->idle_step(*a->workspace);
   evict();
   EXPECT_TRUE(unchanged());
   EXPECT_EQ(child.end(), 0);
@@ -490,10 +490,10 @@ TEST_F(CacheFork, AChildEndsWhatOthersHadBegun) {
       if ((io.operation == storage::Operation::kWrite) == in_write) fork_once();
     };
     if (in_write)
-      world->cache->evict(*a->lane);
+      world->cache->evict(*a->workspace);
     else
       value(5);
-    if (in_write) world->cache->evict(*a->lane);
+    if (in_write) world->cache->evict(*a->workspace);
     world->device->before_transfer = nullptr;
     EXPECT_TRUE(forked);
     for (uint64_t page = 0; page < 6; ++page)
@@ -530,7 +530,7 @@ TEST_F(CacheFork, AChildOfVforkOpensNothingForItsParent) {
 TEST_F(CacheFork, WaitsForPinsOfOthers) {
   write(3, 'a');
   a->release_all();
-  ASSERT_TRUE(world->cache->pin(PageId{3}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin(PageId{3}, *a->workspace).has_value());
   std::atomic<bool> unpinned = false;
   std::thread other([&] {
     usleep(50'000);
@@ -547,7 +547,7 @@ TEST_F(CacheFork, WaitsForPinsOfOthers) {
 TEST_F(CacheFork, AChildHasItsThreadsPins) {
   write(3, 'a');
   a->release_all();
-  const auto pinned = world->cache->pin(PageId{3}, *a->lane);
+  const auto pinned = world->cache->pin(PageId{3}, *a->workspace);
   ASSERT_TRUE(pinned.has_value());
   before_fork({[](PageId) { return false; }, [](PageId page) { return uint32_t{page == PageId{3}}; }});
   Child child([&] {
@@ -571,14 +571,14 @@ TEST_F(CacheFork, AChildHasItsThreadsPins) {
 TEST_F(CacheFork, AFrameThatWasPinnedToBeMappedIsNotSharedAfterAFork) {
   write(3, 'a');
   a->release_all();
-  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->workspace).has_value());
   EXPECT_TRUE(world->cache->is_shared(PageId{3}));
   before_fork({[](PageId) { return false; }, [](PageId) { return 1u; }});
   Child child;
   world->cache->after_fork_in_parent();
   EXPECT_FALSE(world->cache->is_shared(PageId{3}));
   world->cache->unpin(PageId{3});
-  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->workspace).has_value());
   EXPECT_TRUE(world->cache->is_shared(PageId{3}));
   world->cache->unpin(PageId{3});
 }
@@ -588,7 +588,7 @@ TEST_F(CacheFork, APageThatStaysGetsMemoryOfItsOwnWhereItIs) {
   write(3, 'a');
   a->release_all();
   for (int times = 0; times < 2; ++times) {
-    ASSERT_TRUE(world->cache->pin(PageId{3}, *a->lane).has_value());
+    ASSERT_TRUE(world->cache->pin(PageId{3}, *a->workspace).has_value());
     world->cache->stay(PageId{3});
   }
   before_fork();
@@ -628,7 +628,7 @@ TEST_F(CacheFork, APageThatIsKeptNoMoreDoesNotHoldUpAFork) {
   const PinsOverFork kept = {[](PageId page) { return page == PageId{3}; }, [](PageId) { return 0u; }};
   const PinsOverFork own = {[](PageId) { return false; },
                             [](PageId page) { return uint32_t{page == PageId{3}}; }};
-  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->workspace).has_value());
   before_fork(kept);
   Child first;
   world->cache->after_fork_in_parent();

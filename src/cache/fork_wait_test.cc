@@ -25,13 +25,13 @@ TEST_F(ForkWaitTest, ChangesOfOtherPagesDoNotShortenTheWait) {
   if (child == 0) _exit(0);
   world->cache->after_fork_in_parent();
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  ASSERT_TRUE(world->cache->pin(PageId{3}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin(PageId{3}, *a->workspace).has_value());
   // Each time the waiting thread looks at the page is a hit; so is each pin.
   constexpr uint64_t kLooks = 12'000;
   const uint64_t hits = base::statistics.cache_hits.get();
   std::atomic<bool> ended{false};
   std::thread other([&] {
-    auto pinned = world->cache->pin_shared(PageId{3}, *b->lane);
+    auto pinned = world->cache->pin_shared(PageId{3}, *b->workspace);
     ended = true;
     ASSERT_TRUE(pinned.has_value()) << pinned.error().message;
     EXPECT_TRUE(world->cache->is_shared(PageId{3}));
@@ -41,7 +41,7 @@ TEST_F(ForkWaitTest, ChangesOfOtherPagesDoNotShortenTheWait) {
   const uint64_t until_ns = sys::monotonic_ns() + 3'000'000'000;
   for (uint64_t own = 0; base::statistics.cache_hits.get() - hits < own + kLooks; ++own) {
     if (ended || sys::monotonic_ns() > until_ns) break;
-    EXPECT_TRUE(world->cache->pin(PageId{4}, *a->lane).has_value());
+    EXPECT_TRUE(world->cache->pin(PageId{4}, *a->workspace).has_value());
     world->cache->unpin(PageId{4});
   }
   world->cache->unpin(PageId{3});

@@ -67,13 +67,13 @@ class Model {
       case 13: {
         for (uint64_t n = random_.below(8); n > 0; --n) {
           switch (random_.below(4)) {
-            case 0: world_.cache->background_step(*a_.lane); break;
+            case 0: world_.cache->background_step(*a_.workspace); break;
             case 1:
               cleaning_ = true;
-              world_.cache->idle_step(*a_.lane);
+              world_.cache->idle_step(*a_.workspace);
               cleaning_ = false;
               break;
-            default: world_.cache->evict(*a_.lane);
+            default: world_.cache->evict(*a_.workspace);
           }
         }
         return;
@@ -137,7 +137,7 @@ class Model {
     char* at = translate(a_, offset);
     const char before = *at;
     *at = bytes_[offset] = static_cast<char>(before + 1);
-    for (uint64_t n = random_.below(12); n > 0; --n) world_.cache->evict(*a_.lane);
+    for (uint64_t n = random_.below(12); n > 0; --n) world_.cache->evict(*a_.workspace);
     at = translate(a_, offset);
     *at = bytes_[offset] = before;
   }
@@ -145,13 +145,13 @@ class Model {
     discard_first_ = random_.below(world_.parameters.range_pages);
     discard_end_ = std::min(discard_first_ + (random_.one_in(8) ? random_.below(40) : random_.below(4)),
                             world_.parameters.range_pages);
-    world_.cache->discard(PageId{discard_first_}, discard_end_ - discard_first_, *a_.lane);
+    world_.cache->discard(PageId{discard_first_}, discard_end_ - discard_first_, *a_.workspace);
     memset(bytes_.data() + discard_first_ * page_bytes_, 0, (discard_end_ - discard_first_) * page_bytes_);
     discard_first_ = discard_end_ = 0;
   }
   void pin() {
     const PageId page{random_.below(world_.parameters.range_pages)};
-    auto pinned = world_.cache->pin(page, *a_.lane);
+    auto pinned = world_.cache->pin(page, *a_.workspace);
     if (pinned) pins_.push_back({page, *pinned});
     if (!faults_) EXPECT_TRUE(pinned);
   }
@@ -197,7 +197,7 @@ class Model {
         if (!being_discarded) write(c_, offset, n);
         break;
       case 2: translate(c_, offset); break;
-      case 3: world_.cache->evict(*c_.lane); break;
+      case 3: world_.cache->evict(*c_.workspace); break;
       case 4:
         if (held_ != nullptr &&
             !(held_offset_ / page_bytes_ >= discard_first_ && held_offset_ / page_bytes_ < discard_end_))
@@ -206,7 +206,7 @@ class Model {
       default:
         // A discard waits for the end of a cleaning, which here is this thread's own.
         if (!may_discard || being_discarded || cleaning_) break;
-        world_.cache->discard(PageId{offset / page_bytes_}, 1, *c_.lane);
+        world_.cache->discard(PageId{offset / page_bytes_}, 1, *c_.workspace);
         memset(&bytes_[offset / page_bytes_ * page_bytes_], 0, page_bytes_);
     }
     c_.release(0);

@@ -172,7 +172,7 @@ TEST_F(OriginsAheadTest, TasksWaitForNoRead) {
   Stream stream;
   for (const uint64_t page : {9, 20, 31}) {
     auto begun = world->cache->begin_load(
-        PageId{page}, *a->lane, stream, *queue, [](void* count) { ++*static_cast<uint32_t*>(count); },
+        PageId{page}, *a->workspace, stream, *queue, [](void* count) { ++*static_cast<uint32_t*>(count); },
         &ended);
     ASSERT_TRUE(begun.has_value());
     EXPECT_EQ(*begun, Partition::Begun::kUnderWay);
@@ -205,7 +205,7 @@ TEST_F(OriginsAheadTest, AQueueKnowsTheDeviceThatItWasOpenedWith) {
 TEST_F(OriginsAheadTest, PagesThatAreGivenUpWhileTheyAreUnderWay) {
   world->cache->prefetch_run(PageId{0}, 16, *queue);
   for (uint64_t page = 0; page < 16; ++page) origins.kinds[page] = Origins::Kind::kGone;
-  while (!world->cache->forget(PageId{0}, 16, *b->lane).nothing()) {
+  while (!world->cache->forget(PageId{0}, 16, *b->workspace).nothing()) {
   }
   EXPECT_EQ(queue->under_way_count(), 0u);
   EXPECT_EQ(world->cache->resident_count(), 0u);
@@ -238,7 +238,7 @@ TEST_F(OriginsAheadTest, StressWithFailingReads) {
     while (!stop) {
       for (uint64_t page = kPages - kGivenUp; page < kPages; ++page)
         origins.kinds[page] = Origins::Kind::kGone;
-      while (!world->cache->forget(PageId{kPages - kGivenUp}, kGivenUp, *other.lane).nothing())
+      while (!world->cache->forget(PageId{kPages - kGivenUp}, kGivenUp, *other.workspace).nothing())
         std::this_thread::yield();
       for (uint64_t page = kPages - kGivenUp; page < kPages; ++page)
         origins.kinds[page] = Origins::Kind::kConstant;
@@ -255,7 +255,7 @@ TEST_F(OriginsAheadTest, StressWithFailingReads) {
       write(page, stored[page]);
     }
     EXPECT_EQ(value(page), page < kStored ? stored[page] : letter(page)) << page;
-    if (random.one_in(32)) world->cache->evict(*a->lane);
+    if (random.one_in(32)) world->cache->evict(*a->workspace);
   }
   stop = true;
   ahead.join();

@@ -48,7 +48,7 @@ class OriginsTest : public WorldTest {
   }
   Partition::Left forget(uint64_t first, uint64_t count = 1) {
     for (uint64_t page = first; page < first + count; ++page) origins.kinds[page] = Origins::Kind::kGone;
-    return world->cache->forget(PageId{first}, count, *b->lane);
+    return world->cache->forget(PageId{first}, count, *b->workspace);
   }
   TestOrigins origins;
 };
@@ -175,7 +175,7 @@ TEST_F(OriginsTest, AHeldPageIsOutOfReachAndLeavesLater) {
 }
 
 TEST_F(OriginsTest, APinnedPageIsBusy) {
-  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->lane));
+  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->workspace));
   EXPECT_EQ(forget(5).busy, 1u);
   EXPECT_GT(world->entries[5], 1);
   world->cache->unpin(PageId{5});

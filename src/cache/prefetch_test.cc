@@ -222,12 +222,12 @@ TEST_F(PrefetchTest, WhatWasNotUsedYetIsSparedOnceAndThenGoes) {
   for (uint64_t page = 32; page < 64; ++page) EXPECT_EQ(value(page), letter(page));
   a->release_all();
   // All are cooling now, and a batch has left.
-  EXPECT_EQ(world->cache->evict(*a->lane), 8u);
+  EXPECT_EQ(world->cache->evict(*a->workspace), 8u);
   prefetch({0, 1, 2, 3});
   poll();
   const uint64_t used_before = used(), unused_before = unused();
-  EXPECT_EQ(world->cache->evict(*a->lane), 8u);
-  EXPECT_EQ(world->cache->evict(*a->lane), 8u);
+  EXPECT_EQ(world->cache->evict(*a->workspace), 8u);
+  EXPECT_EQ(world->cache->evict(*a->workspace), 8u);
   for (uint64_t page = 0; page < 4; ++page) EXPECT_TRUE(world->resident(page)) << page;
   evict();
   for (uint64_t page = 0; page < 4; ++page) EXPECT_FALSE(world->resident(page)) << page;
@@ -252,7 +252,7 @@ TEST_F(PrefetchTest, WhatWasUsedBeforeItIsFreedCounts) {
   poll();
   const uint64_t used_before = used(), unused_before = unused();
   for (uint64_t page = 0; page < 3; ++page) EXPECT_EQ(value(page), letter(page));
-  world->cache->discard(PageId{0}, 4, *a->lane);
+  world->cache->discard(PageId{0}, 4, *a->workspace);
   EXPECT_EQ(used(), used_before + 3);
   EXPECT_EQ(unused(), unused_before + 1);
 }
@@ -285,7 +285,7 @@ TEST_F(PrefetchTest, AQueueThatIsLeftIsTakenOverWithWhatIsUnderWay) {
 TEST_F(PrefetchTest, WhatIsDiscardedWhileItComesReadsAsZeros) {
   fill(0, 1);
   prefetch({0});
-  world->cache->discard(PageId{0}, 1, *b->lane);
+  world->cache->discard(PageId{0}, 1, *b->workspace);
   EXPECT_EQ(value(0), 0);
 }
 
@@ -306,7 +306,7 @@ TEST_F(PrefetchTest, ManyThreadsFindTheirBytes) {
       if (bytes == nullptr || bytes[round % 4096] != letter(page)) ++wrong;
       if (round % 64 == 0) {
         thread.release_all();
-        world->cache->evict(*thread.lane);
+        world->cache->evict(*thread.workspace);
       }
     }
     thread.release_all();
@@ -326,7 +326,7 @@ TEST_F(PrefetchTest, PagesThatAreWrittenBackStayAndLeaveWithoutAWrite) {
   for (uint64_t page = 0; page < 4; ++page) write(page, letter(page));
   a->release_all();
   const uint64_t writes = world->device->writes;
-  auto failed = world->cache->write_back(PageId{0}, 4, *a->lane);
+  auto failed = world->cache->write_back(PageId{0}, 4, *a->workspace);
   ASSERT_TRUE(failed.has_value());
   EXPECT_EQ(*failed, 0u);
   EXPECT_GT(world->device->writes, writes);

@@ -154,7 +154,7 @@ class User {
   void pinned_add() {
     const uint64_t i = random_.below(added_.size());
     const PageId page = shared_.world.cache->page_of(shared_.counter_address(i));
-    auto pinned = shared_.world.cache->pin(page, *thread_.lane);
+    auto pinned = shared_.world.cache->pin(page, *thread_.workspace);
     if (!pinned) return;  // faults
     char* at = *pinned + (shared_.counter_address(i) - kRangeBegin) % shared_.config.page_bytes;
     if (random_.one_in(4)) std::this_thread::yield();
@@ -172,7 +172,7 @@ class User {
     for (uint64_t n = random_.below(20); n > 0; --n) {
       const uint64_t page = shared_.page(random_.below(kSharedPages + kThreads * kPrivatePages));
       const auto begun = shared_.world.cache->begin_load(
-          PageId{page}, *thread_.lane, stream_, *loads_,
+          PageId{page}, *thread_.workspace, stream_, *loads_,
           [](void* count) { static_cast<std::atomic<uint64_t>*>(count)->fetch_add(1); }, &ended_count_);
       if (begun && *begun == Partition::Begun::kUnderWay) ++begun_count_;
     }
@@ -222,7 +222,7 @@ class User {
     const uint64_t first = random_.below(kPrivatePages);
     const uint64_t count = shared_.config.stride == 1 ? std::min(random_.below(6), kPrivatePages - first) : 1;
     const uint64_t page = shared_.page(kSharedPages + number_ * kPrivatePages + first);
-    shared_.world.cache->discard(PageId{page}, count, *thread_.lane);
+    shared_.world.cache->discard(PageId{page}, count, *thread_.workspace);
     memset(bytes_.data() + first * shared_.config.page_bytes, 0, count * shared_.config.page_bytes);
   }
 
@@ -253,9 +253,9 @@ TEST_P(ThreadsTest, NothingIsLost) {
     TestThread evictor(shared.world, kThreads);
     Random random(9);
     while (!shared.stop) {
-      if (random.one_in(8)) shared.world.cache->evict(*evictor.lane);
-      if (random.one_in(2)) shared.world.cache->idle_step(*evictor.lane);
-      if (shared.world.cache->background_step(*evictor.lane) == 0) std::this_thread::yield();
+      if (random.one_in(8)) shared.world.cache->evict(*evictor.workspace);
+      if (random.one_in(2)) shared.world.cache->idle_step(*evictor.workspace);
+      if (shared.world.cache->background_step(*evictor.workspace) == 0) std::this_thread::yield();
       if (random.one_in(64)) shared.world.cache->verify();
     }
   });

@@ -31,7 +31,8 @@ void discard(uint64_t address, uint64_t bytes, cache::Cache::After after) {
   if (last < end) zero(last, end - last);
   if (first == last) return;
   InRuntime inside;
-  cache.discard(cache.page_of(first), (last - first) / cache.page_bytes(), lane_of(inside.thread()), after);
+  cache.discard(cache.page_of(first), (last - first) / cache.page_bytes(), workspace_of(inside.thread()),
+                after);
 }
 
 }  // namespace

@@ -134,18 +134,18 @@ void end_lease(FileMap& map) {
 }
 
 // Forgets the pages of [begin, end). REQUIRES: all of them are gone (Origins); `begin` is the first address of one.
-cache::Partition::Left forget_pages(uint64_t begin, uint64_t end, cache::Lane& lane) {
+cache::Partition::Left forget_pages(uint64_t begin, uint64_t end, cache::Workspace& workspace) {
   cache::Cache& cache = *runtime.cache;
-  return cache.forget(cache.page_of(begin), (end - begin) / cache.page_bytes(), lane);
+  return cache.forget(cache.page_of(begin), (end - begin) / cache.page_bytes(), workspace);
 }
-cache::Partition::Left forget_pages(const FileMap& map, cache::Lane& lane) {
+cache::Partition::Left forget_pages(const FileMap& map, cache::Workspace& workspace) {
   return forget_pages(map.begin, map.begin + base::round_up(map.end - map.begin, runtime.cache->page_bytes()),
-                      lane);
+                      workspace);
 }
 
 // Forgets the unmapped pages of [begin, end), and those at its ends whose other part was unmapped before. A page that somebody
 // pins or holds stays until all of the map is unmapped; nobody else reaches it.
-void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
+void forget_part(uint64_t begin, uint64_t end, cache::Workspace& workspace) {
   const uint64_t page_bytes = runtime.cache->page_bytes();
   uint64_t first = base::round_down(begin, page_bytes), last = base::round_up(end, page_bytes);
   if (!is_unmapped(first)) first += page_bytes;
@@ -153,7 +153,8 @@ void forget_part(uint64_t begin, uint64_t end, cache::Lane& lane) {
   if (first >= last) return;
   clear_slots();
   for (uint32_t i = 0;
-       forget_pages(first, last, lane).busy > 0 && i < kMaxRetries && !keeps_any(first, last - first); ++i)
+       forget_pages(first, last, workspace).busy > 0 && i < kMaxRetries && !keeps_any(first, last - first);
+       ++i)
     sys::nap(kRetryNs);
 }
 
@@ -193,17 +194,17 @@ void become_plain(FileMap& map) {
 
 // Drops the pages of a plain map that nobody holds or pins. Once none is pinned, gives the lease back. Does not wait: a thread that pins some
 // may be in a handler that is about to fork, and would wait for the lock. REQUIRES: maps_mutex.
-void drop_pages(FileMap& map, cache::Lane& lane) {
-  const auto left = forget_pages(map, lane);
+void drop_pages(FileMap& map, cache::Workspace& workspace) {
+  const auto left = forget_pages(map, workspace);
   map.has_pages = !left.nothing();
   if (left.busy == 0) end_lease(map);
 }
 
 // All of the map is unmapped: gives everything back if none of its pages is left, and its file has no record locks. REQUIRES: maps_mutex.
-void end_map(FileMap& map, cache::Lane& lane) {
+void end_map(FileMap& map, cache::Workspace& workspace) {
   // The file is read no more: a writer need not wait until nobody holds a page of it.
   end_lease(map);
-  if (!forget_pages(map, lane).nothing() || has_record_locks(map.descriptor)) return;
+  if (!forget_pages(map, workspace).nothing() || has_record_locks(map.descriptor)) return;
   // Entries of a plain map are identity; the map's pages of the table have no entries of others.
   sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));
   sys::close_own_descriptor(map.descriptor);
@@ -222,14 +223,14 @@ void put(uint64_t address, const char* bytes) {
 }
 
 // Takes [begin, begin + bytes), which nobody uses, out of the cache's memory. Returns whether all of it has left.
-bool leaves_memory(uint64_t begin, uint64_t bytes, cache::Lane& lane) {
+bool leaves_memory(uint64_t begin, uint64_t bytes, cache::Workspace& workspace) {
   end_native(cache::RegionsEnd::kFileMap);
   cache::Cache& cache = *runtime.cache;
   cache.unmap_regions(begin, bytes);
   clear_slots();
   const base::PageId first = cache.page_of(begin);
   const uint64_t count = bytes / cache.page_bytes();
-  cache.discard(first, count, lane, cache::Cache::After::kFree);
+  cache.discard(first, count, workspace, cache::Cache::After::kFree);
   return !cache.close_again(first, count).resident;
 }
 
@@ -237,15 +238,15 @@ bool leaves_memory(uint64_t begin, uint64_t bytes, cache::Lane& lane) {
 // while a hazard slot named it, or while it was pinned (spill_pin), stays in its frame as zeros, which a load would find instead of
 // the file: then other addresses are tried. Another thread's slot must not be cleared, although nobody uses what was freed: a loop
 // that calls nothing takes any page at these addresses, even the file's, for the one that it holds (compiler/loops/Held.h).
-uint64_t allocate_chunks(uint64_t length, cache::Lane& lane, uint32_t tries = kMaxPlaces) {
+uint64_t allocate_chunks(uint64_t length, cache::Workspace& workspace, uint32_t tries = kMaxPlaces) {
   if (tries == 0) return 0;
   const uint64_t reserved = base::round_up(length, kChunkBytes);
   const uint64_t begin = allocate_addresses(reserved, kChunkBytes);
   if (begin == 0) return 0;
   withhold_addresses(begin + length, reserved - length);
-  if (leaves_memory(begin, reserved, lane)) return begin;
+  if (leaves_memory(begin, reserved, workspace)) return begin;
   // Freed only now, or the search would have found them again.
-  const uint64_t elsewhere = allocate_chunks(length, lane, tries - 1);
+  const uint64_t elsewhere = allocate_chunks(length, workspace, tries - 1);
   free_addresses(begin, reserved);
   return elsewhere;
 }
@@ -287,7 +288,7 @@ uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int
   const int own = open_leased(descriptor);
   if (own < 0) return 0;
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  const uint64_t begin = allocate_chunks(length, lane_of(inside.thread()));
+  const uint64_t begin = allocate_chunks(length, workspace_of(inside.thread()));
   if (begin == 0) {
     sys::close_own_descriptor(own);
     return 0;
@@ -333,7 +334,7 @@ void make_plain(uint64_t address) {
       FileMap* const map = map_of(address);
       if (map == nullptr) return;
       become_plain(*map);
-      if (map->has_pages) drop_pages(*map, lane_of(inside.thread()));
+      if (map->has_pages) drop_pages(*map, workspace_of(inside.thread()));
       if (!map->has_lease) return;
     }
     sys::nap(kRetryNs);
@@ -342,7 +343,7 @@ void make_plain(uint64_t address) {
 
 void unmap_file(uint64_t address, uint64_t bytes) {
   InRuntime inside;
-  cache::Lane& lane = lane_of(inside.thread());
+  cache::Workspace& workspace = workspace_of(inside.thread());
   sys::LockGuard guard(maps_mutex);
   FileMap& map = *map_of(address);
   unmap_range(address, bytes);
@@ -352,11 +353,11 @@ void unmap_file(uint64_t address, uint64_t bytes) {
   sys::make_inaccessible(reinterpret_cast<void*>(address), bytes);
   map.mapped -= bytes;
   if (map.mapped > 0) {
-    forget_part(address, address + bytes, lane);
+    forget_part(address, address + bytes, workspace);
     return;
   }
   map.kind.store(FileMapKind::kGone, std::memory_order_release);
-  end_map(map, lane);
+  end_map(map, workspace);
 }
 
 bool reload_file(uint64_t address, uint64_t bytes) {
@@ -414,7 +415,7 @@ void hide_bus_error(uint64_t address) {
                          base::kOsPageBytes);
 }
 
-void file_maps_step(cache::Lane& lane, uint32_t round) {
+void file_maps_step(cache::Workspace& workspace, uint32_t round) {
   if (map_count.load(std::memory_order_relaxed) == 0) return;
   sys::LockGuard guard(maps_mutex);
   const bool looks_at_held = round % kRoundsPerLook == 0;
@@ -423,9 +424,9 @@ void file_maps_step(cache::Lane& lane, uint32_t round) {
         is_lease_asked_back(map.descriptor))
       become_plain(map);
     const FileMapKind kind = map.kind.load(std::memory_order_relaxed);
-    if (kind == FileMapKind::kGone && looks_at_held) end_map(map, lane);
+    if (kind == FileMapKind::kGone && looks_at_held) end_map(map, workspace);
     if (kind == FileMapKind::kPlain && map.has_pages && (map.has_lease || looks_at_held))
-      drop_pages(map, lane);
+      drop_pages(map, workspace);
   }
 }
 
@@ -453,7 +454,7 @@ void own_file_maps() {
     // They were held by other threads, which the child does not have. But if a handler forked, the system call that it interrupted may have
     // pinned some: these leave when the call is over.
     if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kPlain && map.has_pages)
-      drop_pages(map, lane_of(inside.thread()));
+      drop_pages(map, workspace_of(inside.thread()));
   }
 }
 

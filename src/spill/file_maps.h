@@ -28,7 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cache/partition/lane.h"
+#include "cache/partition/workspace.h"
 #include "spill/abi.h"
 
 namespace spill {
@@ -75,7 +75,7 @@ void hide_bus_error(uint64_t address);
 
 // Called by the background thread: makes maps plain if others want to write their files, and frees maps that are gone once nobody holds
 // their pages.
-void file_maps_step(cache::Lane& lane, uint32_t round);
+void file_maps_step(cache::Workspace& workspace, uint32_t round);
 
 // For fork. In a child all reading maps become plain.
 void freeze_file_maps();

@@ -3,7 +3,7 @@
 //   1 before fork, after all handlers of the program: what is mapped for code not compiled by spillcc is unmapped; the
 //     cache is frozen (no page comes or goes), its frames are lent and its places on storage kept (cache.h)
 //   2 parent: thaws the cache and goes on
-//   3 child: ends what its parent's other threads had begun in the cache, opens lanes of its own when it needs them, and
+//   3 child: ends what its parent's other threads had begun in the cache, opens workspaces of its own when it needs them, and
 //     starts a background thread of its own. It has no servers: most children exec, and servers cost CPU time
 //   4 stacks that the program made are the one thing that is shared (keep_mapped): the child moves them to memory of its
 //     own, and the parent waits for that in step 2. Until then both run on plain memory, and take no signals

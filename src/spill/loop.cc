@@ -184,7 +184,7 @@ bool miss_in_task(Thread& thread, base::PageId page, uint64_t live) {
   LoopWorker& worker = *task.worker;
   for (uint32_t retries = 0; retries < kMaxRetries; ++retries) {
     const auto begun =
-        runtime.cache->begin_load(page, lane_of(thread), task.stream, *worker.loads, wake, &task);
+        runtime.cache->begin_load(page, workspace_of(thread), task.stream, *worker.loads, wake, &task);
     if (!begun) return false;  // whoever waits for the load says what is wrong
     if (*begun == cache::Partition::Begun::kDone) return true;
     if (retries == 0) base::statistics.spill_task_misses.add();

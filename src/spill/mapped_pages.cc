@@ -163,7 +163,7 @@ void map_at_own_address(uint64_t address, uint64_t site) {
   }
   if (map_native(address)) return;
   base::probes::fault(address, site);
-  auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
+  auto pinned = cache.pin_shared(page, workspace_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) {
     show_bus_error(address);
     return;
@@ -174,7 +174,7 @@ void map_at_own_address(uint64_t address, uint64_t site) {
   if (waits || !cache.is_shared(page)) {
     cache.unpin(page);
     if (waits) mapped_mutex.lock();
-    pinned = cache.pin_shared(page, lane_of(inside.thread()));
+    pinned = cache.pin_shared(page, workspace_of(inside.thread()));
     if (!pinned && is_file_map_error(address, pinned.error())) {
       mapped_mutex.unlock();  // the access is repeated, and comes here again if need be
       return;
@@ -211,8 +211,8 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
   if (!has_room) return is_known;
   const auto pin = [&](base::PageId page) {
     // A page that is already kept is mapped, perhaps from a memory file that dates from before a fork.
-    auto pinned = is_kept(page) ? runtime.cache->pin(page, lane_of(inside.thread()))
-                                : runtime.cache->pin_shared(page, lane_of(inside.thread()));
+    auto pinned = is_kept(page) ? runtime.cache->pin(page, workspace_of(inside.thread()))
+                                : runtime.cache->pin_shared(page, workspace_of(inside.thread()));
     if (!pinned) end_process(pinned.error(), kFatalStatus);
     return *pinned;
   };

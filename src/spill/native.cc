@@ -79,7 +79,7 @@ void end_native(cache::RegionsEnd why) { runtime.cache->end_regions(why); }
 bool map_native(uint64_t address) {
   if (!runtime.cache->has_regions() || !in_reserved_range(address) || !is_open(address)) return false;
   InRuntime inside;
-  if (!runtime.cache->map_own(runtime.cache->page_of(address), lane_of(inside.thread()))) return false;
+  if (!runtime.cache->map_own(runtime.cache->page_of(address), workspace_of(inside.thread()))) return false;
   base::statistics.spill_native_faults.add();
   return true;
 }

@@ -39,7 +39,7 @@ char* pin_page_piece(uint64_t address, Need need) {
   if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);
   InRuntime inside;
   const base::PageId page = runtime.cache->page_of(address);
-  auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
+  auto pinned = runtime.cache->pin(page, workspace_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) return reinterpret_cast<char*>(address);
   if (!pinned) end_process(pinned.error(), kFatalStatus);
   return *pinned + (address - runtime.cache->address_of(page));
@@ -50,7 +50,7 @@ void will_pin(uint64_t address, uint64_t bytes, Need need) {
   InRuntime inside;
   const uint64_t end = same_allocation_end(address, same_protection_end(address, address + bytes));
   const base::PageId first = runtime.cache->page_of(address), last = runtime.cache->page_of(end - 1);
-  runtime.cache->load_together(first, index(last) - index(first) + 1, lane_of(inside.thread()));
+  runtime.cache->load_together(first, index(last) - index(first) + 1, workspace_of(inside.thread()));
 }
 
 void unpin_page_piece(uint64_t address) {

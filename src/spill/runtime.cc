@@ -66,10 +66,10 @@ void charge_heap() {
 
 // Keeps frames free ahead of need, so that a thread that misses finds one; in chaos mode, evicts at
 // random all the time.
-void run_background(void* opened_lane) {
+void run_background(void* opened_workspace) {
   InRuntime inside;
-  cache::Lane& lane = *static_cast<cache::Lane*>(opened_lane);
-  inside.thread().lane = &lane;
+  cache::Workspace& workspace = *static_cast<cache::Workspace*>(opened_workspace);
+  inside.thread().workspace = &workspace;
   watch_leases();
   begin_budget();
   constexpr uint64_t kIdleNs = 1'000'000;
@@ -94,16 +94,16 @@ void run_background(void* opened_lane) {
       reap_finished_threads();
     }
     budget_step();
-    runtime.cache->share_step(lane);
-    file_maps_step(lane, round);
+    runtime.cache->share_step(workspace);
+    file_maps_step(workspace, round);
     serve_shared_maps();
     choose_whether_to_look_ahead();
     offer_queue();
     // Ends loads that threads have begun before they turned to something else.
     runtime.cache->poll_loads();
-    const uint32_t freed = runtime.cache->background_step(lane);
+    const uint32_t freed = runtime.cache->background_step(workspace);
     if (runtime.options.chaos != 0) {
-      runtime.cache->idle_step(lane);
+      runtime.cache->idle_step(workspace);
       sys::nap(kChaosPauseNs + freed * chaos_page_pause_ns);
       continue;
     }
@@ -112,7 +112,7 @@ void run_background(void* opened_lane) {
       continue;
     }
     // Cleaning while threads miss takes the CPU and the locks that they need: it waits for quiet.
-    const bool did_something = quiet_rounds >= kQuietRounds && runtime.cache->idle_step(lane);
+    const bool did_something = quiet_rounds >= kQuietRounds && runtime.cache->idle_step(workspace);
     ++quiet_rounds;
     if (!did_something) runtime.cache->wait_for_background(kIdleNs);
   }
@@ -121,13 +121,13 @@ void run_background(void* opened_lane) {
 }  // namespace
 
 base::Expected<void> start_background() {
-  auto lane = runtime.cache->open_lane();
-  if (!lane) return std::unexpected(lane.error());
+  auto workspace = runtime.cache->open_workspace();
+  if (!workspace) return std::unexpected(workspace.error());
   will_watch_leases();
-  auto started = sys::start_thread(run_background, *lane, "spillway");
+  auto started = sys::start_thread(run_background, *workspace, "spillway");
   if (started) return {};
   cannot_watch_leases();
-  (*lane)->destroy();
+  (*workspace)->destroy();
   return std::unexpected(started.error());
 }
 
@@ -153,14 +153,14 @@ void start_servers() {
   if (running_count > 0) runtime.cache->start_servers(running_count);
 }
 
-cache::Lane& lane_of(Thread& thread) {
-  if (thread.lane == nullptr) {
-    // A child of vfork leaves the lane to its parent, but not descriptors that it opens.
-    auto lane = runtime.cache->open_lane({.by_calls = is_sharing_child()});
-    if (!lane) end_process(lane.error(), kFatalStatus);
-    thread.lane = *lane;
+cache::Workspace& workspace_of(Thread& thread) {
+  if (thread.workspace == nullptr) {
+    // A child of vfork leaves the workspace to its parent, but not descriptors that it opens.
+    auto workspace = runtime.cache->open_workspace({.by_calls = is_sharing_child()});
+    if (!workspace) end_process(workspace.error(), kFatalStatus);
+    thread.workspace = *workspace;
   }
-  return *thread.lane;
+  return *thread.workspace;
 }
 
 extern "C" uint64_t* spillway_rearm_counter;     // translate_quick.c

@@ -24,11 +24,11 @@ struct Runtime {
 
 extern Runtime runtime;
 
-// The calling thread's lane, opened on first use. Ends the process if the system has no room for one.
-cache::Lane& lane_of(Thread& thread);
+// The calling thread's workspace, opened on first use. Ends the process if the system has no room for one.
+cache::Workspace& workspace_of(Thread& thread);
 
-// Starts the thread that evicts and cleans ahead of need. Its lane is opened before: afterwards the program may close all
-// descriptors that it finds, also one that is just being made. Errors: as sys::start_thread, Cache::open_lane.
+// Starts the thread that evicts and cleans ahead of need. Its workspace is opened before: afterwards the program may close all
+// descriptors that it finds, also one that is just being made. Errors: as sys::start_thread, Cache::open_workspace.
 base::Expected<void> start_background();
 
 // Starts the servers that the options ask for, if any. Without them each thread loads its own pages: a line says why there are
@@ -49,7 +49,7 @@ void with_page_in_memory(uint64_t address, F&& f) {
   InRuntime inside;
   cache::Cache& cache = *runtime.cache;
   const base::PageId page = cache.page_of(address);
-  if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
+  if (auto pinned = cache.pin(page, workspace_of(inside.thread())); !pinned)
     end_process(pinned.error(), kFatalStatus);
   f(cache, page, address - cache.address_of(page));
   cache.unpin(page);

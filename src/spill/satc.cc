@@ -192,7 +192,7 @@ int64_t keep(Thread& thread, Satc& satc, uint64_t address) {
     if (before > most) give_up_all(satc);
     return 0;
   }
-  auto bytes = runtime.cache->pin(page, lane_of(thread));
+  auto bytes = runtime.cache->pin(page, workspace_of(thread));
   if (!bytes) end_process(bytes.error(), kFatalStatus);
   const int64_t entry = static_cast<int64_t>(reinterpret_cast<uint64_t>(*bytes) - begin + 1);
   satc_fill_way(&satc, &set, way, begin, entry);

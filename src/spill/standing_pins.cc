@@ -78,9 +78,9 @@ int pin_range(uint64_t address, uint64_t bytes) {
   thaw_budget();
   if (!has_room) return ENOMEM;
   const base::PageId first = first_page(wanted);
-  cache::Lane& lane = lane_of(inside.thread());
+  cache::Workspace& workspace = workspace_of(inside.thread());
   for (uint64_t i = 0; i < count; ++i) {
-    if (auto pinned = runtime.cache->pin(first + i, lane); !pinned) {
+    if (auto pinned = runtime.cache->pin(first + i, workspace); !pinned) {
       let_go(first, i);
       pinned_count -= count;
       return pinned.error().number;

@@ -32,7 +32,7 @@ bool is_dead(const Thread& thread) {
 
 // Clears what is left of the thread that had the record, which is gone.
 void empty_record(Thread& thread) {
-  thread.lane = nullptr;
+  thread.workspace = nullptr;
   leave_prefetcher(thread);
   satc_reuse(thread);
   thread.finished.store(0, std::memory_order_relaxed);
@@ -60,7 +60,7 @@ Thread* reuse_record(bool ask_about_all) {
     const bool candidate = thread->finished.load(std::memory_order_acquire) != 0 || ask_about_all;
     if (!candidate || !is_dead(*thread)) continue;
     sys::note_death(thread);
-    if (thread->lane != nullptr) thread->lane->destroy();
+    if (thread->workspace != nullptr) thread->workspace->destroy();
     empty_record(*thread);
     alive_count.fetch_sub(1, std::memory_order_relaxed);
     return thread;
@@ -155,8 +155,9 @@ void keep_only_this_thread() {
   spillway_plain_memset(self.kept_fault, 0, sizeof self.kept_fault);
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
     // Queues are not inherited. One with something in flight can only be forgotten.
-    if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();
-    thread->lane = nullptr;
+    if (thread->workspace != nullptr && thread->workspace->queue().in_flight_count() == 0)
+      thread->workspace->destroy();
+    thread->workspace = nullptr;
     forget_prefetcher(*thread);
     if (thread == &self) continue;
     thread->thread_id.store(0, std::memory_order_relaxed);

@@ -21,7 +21,7 @@
 #include "sys/barrier.h"
 
 namespace cache {
-class Lane;
+class Workspace;
 }
 struct Satc;
 
@@ -56,7 +56,7 @@ struct Thread {
   alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and has to wait; zeros: none
   char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use
   uint32_t scratch_used_bytes;
-  cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
+  cache::Workspace* workspace;       // null before first use; workspace_of() in runtime.h
   Prefetcher* prefetcher;            // null before first use; ahead/prefetch.h
   std::atomic<Satc*> satc;           // null before first use; satc.h
   bool has_left_satc;                // it gets no caches any more
@@ -136,7 +136,7 @@ void reap_finished_threads();
 void this_thread_returned();
 
 // For fork. Between the first and the last no thread registers. The second is called in the child: the records of all other threads become
-// free, and no thread has a lane.
+// free, and no thread has a workspace.
 void freeze_thread_records();
 void keep_only_this_thread();
 void thaw_thread_records();

@@ -60,9 +60,9 @@ int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
   }
   if (!runs_task && !is_noticed) note_miss(inside.thread(), address);
   // The program knows its pattern better than its misses tell.
-  if (pattern_at(address) == Pattern::kRandom) lane_of(inside.thread()).stream = {};
+  if (pattern_at(address) == Pattern::kRandom) workspace_of(inside.thread()).stream = {};
   for (;;) {
-    auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
+    auto loaded = runtime.cache->load(runtime.cache->page_of(address), workspace_of(inside.thread()));
     if (!loaded && is_file_map_error(address, loaded.error())) return kEntryIdentity;
     if (!loaded) end_loading(loaded.error());
     // The slot was stored before this load: from here on the page stays, or the entry says otherwise.

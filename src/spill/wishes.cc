@@ -56,7 +56,7 @@ int write_range(uint64_t begin, uint64_t bytes) {
   InRuntime inside;
   cache::Cache& cache = *runtime.cache;
   const base::PageId first = cache.page_of(begin), last = cache.page_of(begin + bytes - 1);
-  auto failures = cache.write_back(first, index(last) - index(first) + 1, lane_of(inside.thread()));
+  auto failures = cache.write_back(first, index(last) - index(first) + 1, workspace_of(inside.thread()));
   if (!failures) return failures.error().number;
   return *failures == 0 ? 0 : EIO;
 }

@@ -53,12 +53,12 @@ MUTATIONS = [
              (LOAD, "std::min(1 + shared_->read_ahead_pages, Claim::kMaxPages)", "1 + shared_->read_ahead_pages")),
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
-             (LOAD, "  lane.queue().run(io);\n  if (claim.count > 1",
+             (LOAD, "  workspace.queue().run(io);\n  if (claim.count > 1",
               "  for (uint32_t i = 0; i < claim.count; ++i)\n"
               "    for (uint64_t piece = 0; piece < frames_.pieces(); ++piece)\n"
               "      frames_.fingerprints(claim.frames[i])[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(claim.frames[i]) + piece * base::kOsPageBytes);\n"
-              "  lane.queue().run(io);\n  if (claim.count > 1"),
+              "  workspace.queue().run(io);\n  if (claim.count > 1"),
              (LOAD, "    if (claim.has_frame(i)) claim.take_fingerprints(i, claim.origin != Origins::Kind::kChanging, frames_);\n", "    {}\n")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
@@ -158,7 +158,7 @@ MUTATIONS = [
              (CACHE_FORK, "  shared_.loads.forget();\n", "")),
     mutation("streams of all tasks are one", "LoadQueueTest.EachStream*",
              (LOAD, "    const Attempt attempt = try_load(page, load->claim, stream, false, false, bytes);",
-              "    const Attempt attempt = try_load(page, load->claim, lane.stream, false, false, bytes);")),
+              "    const Attempt attempt = try_load(page, load->claim, workspace.stream, false, false, bytes);")),
     mutation("what a begun load did not bring is published", "LoadQueueTest.WhatAReadDoesNot*",
              (LOAD, "      io.error != 0 ? 0 : ", "      io.error != 0 ? 1 : ")),
 
@@ -205,9 +205,9 @@ MUTATIONS = [
              (EVICT, "const bool ours = frame.is(State::kEvicting, victim.version);",
               "const bool ours = frame.state() == State::kEvicting;")),
     mutation("entry published before the content", "ProtocolTest.NoEntryIsOpen*",
-             (LOAD, "  lane.queue().run(io);\n  if (claim.count > 1",
+             (LOAD, "  workspace.queue().run(io);\n  if (claim.count > 1",
               "  shared_->table->reopen(claim.first, frames_.bytes(first));\n"
-              "  lane.queue().run(io);\n  if (claim.count > 1")),
+              "  workspace.queue().run(io);\n  if (claim.count > 1")),
     mutation("entry published before the state word", "ProtocolTest.StatesAndEntries*",
              (LOAD, "    finish_load(claim, 1);\n",
               "    shared_->table->publish(claim.first, frames_.bytes(first), Table::Heat::kHot);\n"
@@ -260,7 +260,7 @@ MUTATIONS = [
              (BATCH, "io_count + victim.changed_count + victims_left > kMaxIos", "false"),
              (BATCH, "segment_count + victim.changed_count + victims_left > kMaxSegments", "false")),
     mutation("evict goes on before its writes ended", "ProtocolTest.*:*EveryByte*",
-             ("src/cache/partition/lane.cc", "  queue_->run({ios_, count});", "  queue_->submit({ios_, count});\n  queue_->wait();")),
+             ("src/cache/partition/workspace.cc", "  queue_->run({ios_, count});", "  queue_->submit({ios_, count});\n  queue_->wait();")),
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",
              (EVICT, "      map_.set_place(victim.page, frame.place);\n      shared_", "      map_.erase(victim.page);\n      shared_")),
     mutation("storage is given up after a few failed writes", "CacheTest.FullStorageIsNoError*",

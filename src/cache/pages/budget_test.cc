@@ -18,7 +18,7 @@ class BudgetTest : public WorldTest {
  protected:
   // Does background work until nothing is left to do.
   void settle() {
-    for (uint32_t i = 0; i < 10'000 && world->cache->background_step(*a->lane) > 0; ++i) {
+    for (uint32_t i = 0; i < 10'000 && world->cache->background_step(*a->workspace) > 0; ++i) {
     }
   }
   uint64_t used() const { return world->cache->budget().used_bytes(); }
@@ -118,7 +118,7 @@ TEST_F(BudgetTest, BesidePinnedPagesThereIsAFrameForOthersOfTheirPartition) {
     return world->cache->partition_number(PageId{region * kRegionPages}) ==
            world->cache->partition_number(PageId{0});
   };
-  for (uint64_t page = 0; page < kPinned; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  for (uint64_t page = 0; page < kPinned; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->workspace));
   ASSERT_EQ(refusal(world->cache->least_memory_bytes(0, kPinned), 0, kPinned), "");
   settle();
   // The other partition takes all that is left.
@@ -148,9 +148,9 @@ TEST_F(BudgetTest, ItGrowsAfterAFork) {
   if (child == 0) {
     alarm(60);
     if (!world->cache->after_fork_in_child()) _exit(2);
-    auto lane = world->cache->open_lane();
-    if (!lane) _exit(3);
-    a->lane = *lane;
+    auto workspace = world->cache->open_workspace();
+    if (!workspace) _exit(3);
+    a->workspace = *workspace;
     if (!world->cache->set_memory(24 * kMib, 0)) _exit(4);
     for (uint64_t page = 1024; page < 4096; ++page) write(page, 'c');
     for (uint64_t page = 0; page < 4096; ++page)
@@ -167,7 +167,7 @@ TEST_F(BudgetTest, ItGrowsAfterAFork) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0) << WEXITSTATUS(status);
   // And again when the child has ended.
-  while (world->cache->share_step(*a->lane)) {
+  while (world->cache->share_step(*a->workspace)) {
   }
   for (uint64_t page = 0; page < 4096; ++page) ASSERT_EQ(value(page), page < 1024 ? 'p' : 'q') << page;
   world->cache->verify();
@@ -189,7 +189,7 @@ TEST_F(BudgetTest, WhatCannotBeGivenBackAfterAForkIsKept) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const std::string refused = refusal(2 * kMib);
   uint32_t left = 1;
-  for (uint32_t i = 0; i < 10'000 && left > 0; ++i) left = world->cache->background_step(*a->lane);
+  for (uint32_t i = 0; i < 10'000 && left > 0; ++i) left = world->cache->background_step(*a->workspace);
   const uint64_t kept = used();
   uint64_t wrong = 0;
   for (uint64_t page = 0; page < 2048; ++page) wrong += value(page) != 'x';
@@ -262,8 +262,8 @@ TEST_P(BudgetThreads, EveryByteIsWhatWasWrittenLast) {
   threads.emplace_back([&] {
     TestThread self(world, kWriters);
     while (!ends) {
-      world.cache->background_step(*self.lane);
-      world.cache->idle_step(*self.lane);
+      world.cache->background_step(*self.workspace);
+      world.cache->idle_step(*self.workspace);
     }
   });
   Random random(99);
@@ -279,7 +279,7 @@ TEST_P(BudgetThreads, EveryByteIsWhatWasWrittenLast) {
   ends = true;
   threads.clear();
   TestThread self(world, kWriters);
-  while (world.cache->budget().exceeded_by(0) && world.cache->evict(*self.lane) > 0) {
+  while (world.cache->budget().exceeded_by(0) && world.cache->evict(*self.workspace) > 0) {
   }
   EXPECT_LE(world.cache->budget().used_bytes(), 2 * unit);
   world.cache->verify();

@@ -98,7 +98,7 @@ TEST_F(ClosedTest, ARescueOpensTheOthersOnly) {
   close(5, 1);
   b->translate(world->address(5));
   world->holders.on_barrier = [this] { b->translate(world->address(5, 3 * kOs)); };
-  for (int i = 0; i < 20; ++i) world->cache->evict(*a->lane);
+  for (int i = 0; i < 20; ++i) world->cache->evict(*a->workspace);
   world->holders.on_barrier = nullptr;
   expect_closed(5, 1);
   b->release_all();
@@ -117,7 +117,7 @@ TEST_F(ClosedTest, APageThatIsClosedWhileItIsEvictedStaysClosedWhenItIsRescued) 
     EXPECT_EQ(entry(5, 2), Table::kLocked);
     b->translate(world->address(5));
   };
-  while (!done) world->cache->evict(*a->lane);
+  while (!done) world->cache->evict(*a->workspace);
   world->holders.on_visited = nullptr;
   expect_closed(5, 2);
 }
@@ -127,8 +127,8 @@ TEST_F(ClosedTest, AStoreBetweenCleaningAndClosingIsWritten) {
   ASSERT_TRUE(world->cache->prepare_cleaning());
   for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, 'x');
   a->release_all();
-  world->cache->evict(*a->lane);
-  for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
+  world->cache->evict(*a->workspace);
+  for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->workspace) ? 0 : idle + 1;
   uint64_t stored = 0;
   for (uint64_t page = 0; page < world->parameters.frame_count; ++page) {
     if (entry(page, 0) >= Table::kLocked) continue;
@@ -150,20 +150,20 @@ TEST_F(ClosedTest, AStoreByAPinDuringCleaningIsWritten) {
   ASSERT_TRUE(world->cache->prepare_cleaning());
   for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, 'x');
   a->release_all();
-  world->cache->evict(*a->lane);
+  world->cache->evict(*a->workspace);
   bool acted = false;
   world->device->before_transfer = [&](const Io& io) {
     if (acted || io.operation != Operation::kWrite) return;
     acted = true;
     for (uint64_t page = 0; page < world->parameters.frame_count; ++page) {
       for (uint64_t piece = 0; piece < kPieces; ++piece) close(page, piece);
-      auto pinned = world->cache->pin(PageId{page}, *b->lane);
+      auto pinned = world->cache->pin(PageId{page}, *b->workspace);
       ASSERT_TRUE(pinned);
       memset(*pinned, 'y', page_bytes);
       world->cache->unpin(PageId{page});
     }
   };
-  for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
+  for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->workspace) ? 0 : idle + 1;
   world->device->before_transfer = nullptr;
   ASSERT_TRUE(acted);
   evict();
@@ -184,7 +184,7 @@ TEST_F(ClosedTest, AGuardHoldsOffWhoTranslatedBefore) {
   EXPECT_TRUE(can_read(held - kOs));
   EXPECT_EQ(world->cache->guarded_address(held), world->address(5, kOs + 7));
   // The cache itself can still use it.
-  for (int i = 0; i < 20; ++i) world->cache->evict(*a->lane);
+  for (int i = 0; i < 20; ++i) world->cache->evict(*a->workspace);
   EXPECT_FALSE(can_read(held));
   EXPECT_TRUE(open_again(5, 1).guarded);
   EXPECT_TRUE(can_store(held));
@@ -213,7 +213,7 @@ TEST_F(ClosedTest, AGuardWaitsForWhoeverLooksAtTheFrame) {
     usleep(20'000);
     EXPECT_FALSE(guarded);
   };
-  while (!other.joinable()) world->cache->evict(*a->lane);
+  while (!other.joinable()) world->cache->evict(*a->workspace);
   world->holders.on_visited = nullptr;
   other.join();
   EXPECT_TRUE(guarded);
@@ -248,7 +248,7 @@ TEST_F(ClosedTest, AGuardedPageLeavesWithItsContentAndItsFrameCanBeUsed) {
     world->cache->guard(world->address(page, 2 * kOs), sys::Access::kNone);
     b->release_all();
   }
-  world->cache->discard(PageId{0}, 8, *a->lane);
+  world->cache->discard(PageId{0}, 8, *a->workspace);
   closed.pieces.clear();
   for (uint64_t page = 10; page < 40; ++page) write(page, 'z');
   for (uint64_t page = 10; page < 40; ++page) EXPECT_EQ(value(page), 'z');
@@ -259,9 +259,9 @@ TEST_F(ClosedTest, ADiscardUnderAGuardZeroes) {
   char* held = b->translate(world->address(5, kOs));
   close(5, 1);
   world->cache->guard(world->address(5, kOs), sys::Access::kNone);
-  world->cache->discard(PageId{5}, 1, *a->lane);
+  world->cache->discard(PageId{5}, 1, *a->workspace);
   EXPECT_FALSE(can_read(held));
-  auto pinned = world->cache->pin(PageId{5}, *a->lane);
+  auto pinned = world->cache->pin(PageId{5}, *a->workspace);
   ASSERT_TRUE(pinned);
   char found = '?';
   world->cache->copy_out(PageId{5}, kOs, &found, 1);

@@ -79,7 +79,7 @@ TEST_F(PageReaderTest, FindsPagesInFramesOnStorageAndNowhere) {
     EXPECT_EQ(world->cache->resident_count(), frames);
     EXPECT_EQ(world->device->reads, reads);
     EXPECT_FALSE(world->resident(3));
-    world->cache->discard(PageId{3}, 2, *a->lane);
+    world->cache->discard(PageId{3}, 2, *a->workspace);
     EXPECT_EQ(seen(3), 0);
     EXPECT_EQ(seen(4), 0);
   }
@@ -133,7 +133,7 @@ TEST_F(PageReaderTest, APlaceThatBecameAnothersIsNotBelieved) {
     if (reading != 1) return;
     write(3, 'y');
     evict();
-    world->cache->discard(PageId{3}, 1, *a->lane);
+    world->cache->discard(PageId{3}, 1, *a->workspace);
     write_and_evict(7, 'q');
     ASSERT_EQ(offset_of('q'), place) << "it took the place";
   };

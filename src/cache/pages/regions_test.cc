@@ -78,10 +78,10 @@ class RegionsTest : public WorldTest {
   }
   bool is_mapped(uint64_t page) { return can_read(world->address(page)); }
   char* own(uint64_t page) { return reinterpret_cast<char*>(world->address(page)); }
-  bool map_own(uint64_t page) { return world->cache->map_own(PageId{page}, *a->lane); }
+  bool map_own(uint64_t page) { return world->cache->map_own(PageId{page}, *a->workspace); }
   void set_own(uint64_t page, char value) { memset(own(page), value, page_bytes); }
   void discard(uint64_t first, uint64_t count, Cache::After after) {
-    world->cache->discard(PageId{first}, count, *a->lane, after);
+    world->cache->discard(PageId{first}, count, *a->workspace, after);
   }
   const char* frame_of(uint64_t page) {
     const char* const found = a->translate(world->address(page));
@@ -200,7 +200,7 @@ TEST_F(RegionsTest, EvictionUnmapsTheRegionAfterTheEntriesAreLocked) {
 TEST_F(RegionsTest, AnEvictionLeavesOtherRegionsMapped) {
   ASSERT_TRUE(map_own(0));
   ASSERT_TRUE(map_own(kRegionPages));
-  while (world->cache->evict(*a->lane) == 0) {
+  while (world->cache->evict(*a->workspace) == 0) {
   }
   EXPECT_NE(is_mapped(0), is_mapped(kRegionPages));
 }
@@ -233,7 +233,7 @@ TEST_F(RegionsTest, WhatIsStoredByItsOwnAddressIsNeverTakenForClean) {
   world->cache->end_regions(RegionsEnd::kFork);
   for (uint64_t page = 0; page < 3 * kRegionPages; ++page)
     world->entries[page].store(-world->entries[page].load());
-  for (int i = 0; i < 100; ++i) world->cache->idle_step(*a->lane);
+  for (int i = 0; i < 100; ++i) world->cache->idle_step(*a->workspace);
   for (uint64_t page = 0; page < 3 * kRegionPages; ++page) set_own(page, 'n');
   evict();
   for (uint64_t page = 0; page < 3 * kRegionPages; ++page) ASSERT_EQ(value(page), 'n') << page;
@@ -290,7 +290,7 @@ TEST_F(RegionsTest, AFreedPageThatSomebodyHoldsStaysUntouchable) {
   ASSERT_TRUE(map_own(0));
   set_own(3, 'x');
   ASSERT_NE(a->translate(world->address(3)), nullptr);
-  world->cache->discard(PageId{3}, 1, *b->lane, Cache::After::kFree);
+  world->cache->discard(PageId{3}, 1, *b->workspace, Cache::After::kFree);
   EXPECT_FALSE(is_mapped(3));
   EXPECT_EQ(value(3), 0);
 }
@@ -356,11 +356,12 @@ TEST_F(RegionsTest, LargerPages) {
 
 TEST_F(RegionsTest, MissesThatWouldComeAloneBringRegions) {
   LoadQueue* const loads = *world->cache->open_loads();
-  auto begun = world->cache->begin_load(PageId{5}, *a->lane, a->lane->stream, *loads, [](void*) {}, nullptr);
+  auto begun =
+      world->cache->begin_load(PageId{5}, *a->workspace, a->workspace->stream, *loads, [](void*) {}, nullptr);
   EXPECT_EQ(begun.value(), Partition::Begun::kDone);
   EXPECT_TRUE(is_mapped(0));
   world->cache->close_loads(*loads);
-  const auto pinned = world->cache->pin(PageId{kRegionPages + 5}, *a->lane);
+  const auto pinned = world->cache->pin(PageId{kRegionPages + 5}, *a->workspace);
   ASSERT_TRUE(pinned.has_value());
   EXPECT_TRUE(is_mapped(kRegionPages));
   world->cache->unpin(PageId{kRegionPages + 5});
@@ -389,7 +390,7 @@ TEST_F(RegionsTest, ThreadsStoreWhileRegionsComeAndGo) {
           const uint64_t page = (drawn >> 33) % kPages;
           const uint64_t at = world->address(page, t);
           if (i == 3000 && t == 0) evicts = true;
-          if ((drawn >> 20) % 2 == 0) world->cache->map_own(PageId{page}, *thread.lane);
+          if ((drawn >> 20) % 2 == 0) world->cache->map_own(PageId{page}, *thread.workspace);
           unsigned char seen, next = static_cast<unsigned char>(drawn >> 50);
           iovec local = {&seen, 1}, remote = {reinterpret_cast<void*>(at), 1};
           if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) thread.read(at, &seen, 1);
@@ -402,10 +403,10 @@ TEST_F(RegionsTest, ThreadsStoreWhileRegionsComeAndGo) {
       });
     std::thread evictor([&] {
       while (!done) {
-        if (evicts) world->cache->evict(*b->lane);
+        if (evicts) world->cache->evict(*b->workspace);
         world->cache->cut(world->address(round % kPages), 3 * kOs);
-        world->cache->discard(PageId{5 * kRegionPages}, kRegionPages, *b->lane, Cache::After::kFree);
-        world->cache->map_own(PageId{5 * kRegionPages + round % 512}, *b->lane);
+        world->cache->discard(PageId{5 * kRegionPages}, kRegionPages, *b->workspace, Cache::After::kFree);
+        world->cache->map_own(PageId{5 * kRegionPages + round % 512}, *b->workspace);
       }
     });
     for (std::thread& thread : threads) thread.join();

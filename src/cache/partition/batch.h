@@ -4,7 +4,7 @@
 // partition, and without the lock unless they require it. A victim may be rescued meanwhile, and stored to: its frame then has another version, and
 // what was found out about it is not used.
 //
-// Thread contract: its lane's thread. Memory: most of a lane's.
+// Thread contract: its workspace's thread. Memory: most of a workspace's.
 #pragma once
 #include <sys/uio.h>
 

@@ -24,11 +24,11 @@ class CleanTest : public WorldTest {
   void fill_and_cool(char value) {
     for (uint64_t page = 0; page < world->parameters.frame_count; ++page) write(page, value);
     a->release_all();
-    world->cache->evict(*a->lane);
+    world->cache->evict(*a->workspace);
   }
   void clean() {
     // A step looks only near the clock's hand, so one that finds nothing need not be the last.
-    for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
+    for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->workspace) ? 0 : idle + 1;
     world->cache->verify();
   }
   // Returns a page that is cooling, changed, and has a place on storage that holds 'x'.
@@ -79,7 +79,7 @@ TEST_F(CleanTest, PagesForWhichStorageHasNoPlaceCountAsNotWritten) {
   open({.frame_count = 32, .range_pages = 64, .storage_pages = 16});
   for (uint64_t page = 0; page < 24; ++page) write(page, 'y');
   a->release_all();
-  const auto failed = world->cache->write_back(PageId{0}, 24, *a->lane);
+  const auto failed = world->cache->write_back(PageId{0}, 24, *a->workspace);
   ASSERT_TRUE(failed.has_value());
   EXPECT_EQ(*failed, 8u);
   for (uint64_t page = 0; page < 24; ++page) EXPECT_EQ(value(page), 'y') << page;
@@ -107,7 +107,7 @@ TEST_F(CleanTest, AChangeThatCooledAgainIsNotLost) {
     clean();
     for (uint64_t page = 0; page < 8; ++page) write(page, 'z');
     a->release_all();
-    for (int i = 0; i < 8; ++i) world->cache->evict(*a->lane);
+    for (int i = 0; i < 8; ++i) world->cache->evict(*a->workspace);
     evict();
     for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), 'z') << page;
     evict();
@@ -122,7 +122,7 @@ TEST_F(CleanTest, AHeldPageIsNotTakenForVerified) {
   for (uint32_t i = 0; i < 4; ++i) held[i] = b->translate(world->address(2 + i, 5), i);
   write(7, 'y');
   a->release_all();
-  world->cache->evict(*a->lane);
+  world->cache->evict(*a->workspace);
   ASSERT_TRUE(is_cooling(4));
   clean();
   for (char* at : held) *at = 'z';
@@ -190,7 +190,7 @@ TEST_F(CleanTest, ATouchDuringTheWriteIsSeenThoughPagesAreCooledThen) {
         memset(b->translate(world->address(i)), 'z', kOs);
         b->release_all();
       }
-      for (int i = 0; i < 20; ++i) world->cache->evict(*b->lane);
+      for (int i = 0; i < 20; ++i) world->cache->evict(*b->workspace);
     });
     evict();
     for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(value(i), 'z') << name_of(policy) << " " << i;
@@ -200,7 +200,7 @@ TEST_F(CleanTest, ATouchDuringTheWriteIsSeenThoughPagesAreCooledThen) {
 TEST_F(CleanTest, AChangeThroughAPinDuringTheWriteIsNotLost) {
   const uint64_t page = changed_page();
   char* pinned = nullptr;
-  clean_with(page, false, [&] { pinned = *world->cache->pin(PageId{page}, *b->lane); });
+  clean_with(page, false, [&] { pinned = *world->cache->pin(PageId{page}, *b->workspace); });
   memset(pinned, 'z', kOs);
   evict();
   EXPECT_TRUE(world->resident(page));
@@ -213,7 +213,7 @@ TEST_F(CleanTest, APageUnderCleaningIsNotEvicted) {
   const uint64_t page = changed_page();
   clean_with(page, true, [&] {
     // The frame that is being written stays; at a second Io for its place the device would fail the test.
-    for (int i = 0; i < 20; ++i) world->cache->evict(*b->lane);
+    for (int i = 0; i < 20; ++i) world->cache->evict(*b->workspace);
     world->cache->verify();
   });
   EXPECT_EQ(value(page), 'y');
@@ -230,7 +230,7 @@ TEST_F(CleanTest, AFailedCleaningLosesNothing) {
       auto& chance =
           is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
       chance = 1'000'000;
-      for (int i = 0; i < 40; ++i) world->cache->idle_step(*a->lane);
+      for (int i = 0; i < 40; ++i) world->cache->idle_step(*a->workspace);
       EXPECT_GT(world->device->failed_operations, 0u);
       chance = 0;
       world->cache->verify();
@@ -255,14 +255,14 @@ TEST_F(CleanTest, FailedCleaningsAreNoReasonToGiveUp) {
       if (page != unchanged) write(page, 'y');
     a->release_all();
     // The one page that could leave does so only after a few evictions have failed, each beside many cleanings.
-    ASSERT_TRUE(world->cache->pin(PageId{unchanged}, *b->lane));
+    ASSERT_TRUE(world->cache->pin(PageId{unchanged}, *b->workspace));
     world->device->write_errors_per_million = 1'000'000;
     bool inside = false;
     int evictions = 0;
     world->device->after_transfer = [&](const Io&) {
       if (inside) return;
       inside = true;
-      for (int i = 0; i < 20; ++i) world->cache->idle_step(*b->lane);
+      for (int i = 0; i < 20; ++i) world->cache->idle_step(*b->workspace);
       if (++evictions == 4) world->cache->unpin(PageId{unchanged});
       inside = false;
     };
@@ -280,7 +280,7 @@ TEST_F(CleanTest, ADiscardWaitsForACleaning) {
   std::atomic<bool> done = false;
   clean_with(page, false, [&] {
     discarder = std::thread([&] {
-      world->cache->discard(PageId{0}, 8, *b->lane);
+      world->cache->discard(PageId{0}, 8, *b->workspace);
       done = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -294,8 +294,8 @@ TEST_F(CleanTest, FullStorageStopsCleaningOnly) {
   open_clean({.storage_pages = 2});
   for (uint64_t page = 0; page < 8; ++page) write(page, 'y');
   a->release_all();
-  for (int i = 0; i < 4; ++i) world->cache->evict(*a->lane);
-  for (int i = 0; i < 40; ++i) world->cache->idle_step(*a->lane);
+  for (int i = 0; i < 4; ++i) world->cache->evict(*a->workspace);
+  for (int i = 0; i < 40; ++i) world->cache->idle_step(*a->workspace);
   world->cache->verify();
   for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), 'y') << a->error.message;
 }
@@ -306,9 +306,9 @@ TEST_F(CleanTest, FreedStorageIsDiscardedAndNothingElse) {
   world->device->allow_discards();
   for (uint64_t page = 0; page < kPages; ++page) write(page, 'y');
   evict();
-  EXPECT_FALSE(world->cache->idle_step(*a->lane)) << "nothing was freed";
-  world->cache->discard(PageId{0}, 3 * kPages / 4, *a->lane);
-  while (world->cache->idle_step(*a->lane)) {
+  EXPECT_FALSE(world->cache->idle_step(*a->workspace)) << "nothing was freed";
+  world->cache->discard(PageId{0}, 3 * kPages / 4, *a->workspace);
+  while (world->cache->idle_step(*a->workspace)) {
   }
   EXPECT_GE(world->device->discarded_bytes, kPages / 2 * kOs);
   EXPECT_LE(world->device->discarded_bytes, 3 * kPages / 4 * kOs);
@@ -319,8 +319,8 @@ TEST_F(CleanTest, FreedStorageIsDiscardedAndNothingElse) {
   evict();
   for (uint64_t page = 0; page < kPages; ++page)
     ASSERT_EQ(value(page), page < 3 * kPages / 4 ? 'z' : 'y') << page;
-  world->cache->discard(PageId{0}, kPages, *a->lane);
-  while (world->cache->idle_step(*a->lane)) {
+  world->cache->discard(PageId{0}, kPages, *a->workspace);
+  while (world->cache->idle_step(*a->workspace)) {
   }
   EXPECT_GE(world->device->discarded_bytes - discarded_bytes, kPages / 2 * kOs);
 }

@@ -15,7 +15,7 @@ constexpr uint64_t kOs = base::kOsPageBytes;
 class DiscardTest : public WorldTest {
  protected:
   void discard(uint64_t first, uint64_t count = 1, TestThread* thread = nullptr) {
-    world->cache->discard(PageId{first}, count, *(thread != nullptr ? thread : a.get())->lane);
+    world->cache->discard(PageId{first}, count, *(thread != nullptr ? thread : a.get())->workspace);
   }
 };
 
@@ -124,7 +124,7 @@ TEST_F(DiscardTest, AHeldPageForgetsItsStorage) {
 
 TEST_F(DiscardTest, APinnedPageIsZeroedInPlace) {
   write_and_evict(5, 'x');
-  char* pinned = *world->cache->pin(PageId{5}, *a->lane);
+  char* pinned = *world->cache->pin(PageId{5}, *a->workspace);
   discard(5);
   EXPECT_EQ(pinned[7], 0);
   EXPECT_TRUE(world->resident(5));
@@ -200,7 +200,7 @@ TEST_F(DiscardTest, AnEvictionThatIsComparingGivesWay) {
     memset(b->translate(world->address(6)), 'z', kOs);  // may take the frame
     b->release_all();
   };
-  while (!discarded) world->cache->evict(*a->lane);
+  while (!discarded) world->cache->evict(*a->workspace);
   world->holders.on_visited = nullptr;
   EXPECT_EQ(value(5), 0);
   EXPECT_EQ(value(6), 'z');
@@ -227,7 +227,7 @@ TEST_F(DiscardTest, WaitsForAWriteUnderWay) {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
       EXPECT_FALSE(done);
     };
-    while (!discarder.joinable()) world->cache->evict(*a->lane);
+    while (!discarder.joinable()) world->cache->evict(*a->workspace);
     discarder.join();
     world->device->before_transfer = nullptr;
     EXPECT_EQ(value(5), 0);
@@ -267,7 +267,7 @@ TEST_F(DiscardTest, ARangeOfWhichOnePageIsBeingWritten) {
     discarder = std::thread([&] { discard(1, 18, b.get()); });
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
   };
-  while (!discarder.joinable()) world->cache->evict(*a->lane);
+  while (!discarder.joinable()) world->cache->evict(*a->workspace);
   discarder.join();
   world->device->before_transfer = nullptr;
   for (uint64_t page = 0; page < 20; ++page) EXPECT_EQ(value(page), page == 0 || page == 19 ? 'y' : 0);

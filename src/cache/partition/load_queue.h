@@ -2,7 +2,7 @@
 //
 // A load that is begun (Partition::begin_load) has taken steps 1 to 3 of Load (partition.h). Its read is submitted as soon as kBatch reads have been
 // gathered, or somebody polls. Its frames are LOADING like those of any load, but its thread does not wait: what is needed to finish it is kept here
-// instead of in a Lane. Whoever polls the queue when the read is done takes steps 5 and 6, and then calls `ended`.
+// instead of in a Workspace. Whoever polls the queue when the read is done takes steps 5 and 6, and then calls `ended`.
 //
 // The thread that began a load may be waiting for something that happens only after this load, or another one, has ended: for example for a lock whose
 // holder misses the same page. So whoever waits for a page polls all queues (LoadQueues::poll).

@@ -34,7 +34,7 @@ class LoadQueueTest : public WorldTest {
 
   Begun begin(uint64_t page) {
     auto begun = world->cache->begin_load(
-        PageId{page}, *a->lane, stream, *queue, [](void* count) { ++*static_cast<uint32_t*>(count); },
+        PageId{page}, *a->workspace, stream, *queue, [](void* count) { ++*static_cast<uint32_t*>(count); },
         &ended_count);
     EXPECT_TRUE(begun.has_value());
     return begun ? *begun : Begun::kDone;
@@ -111,7 +111,7 @@ TEST_F(LoadQueueTest, AMissThatWaitsCountsOnceHoweverOftenItLooks) {
 TEST_F(LoadQueueTest, WhoPinsThePageEndsItsLoad) {
   fill(3, 1);
   EXPECT_EQ(begin(3), Begun::kUnderWay);
-  auto pinned = world->cache->pin(PageId{3}, *b->lane);
+  auto pinned = world->cache->pin(PageId{3}, *b->workspace);
   ASSERT_TRUE(pinned.has_value());
   EXPECT_EQ((*pinned)[0], letter(3));
   world->cache->unpin(PageId{3});
@@ -121,7 +121,7 @@ TEST_F(LoadQueueTest, WhoPinsThePageEndsItsLoad) {
 TEST_F(LoadQueueTest, WhoDiscardsThePageEndsItsLoad) {
   fill(3, 1);
   EXPECT_EQ(begin(3), Begun::kUnderWay);
-  world->cache->discard(PageId{3}, 1, *b->lane);
+  world->cache->discard(PageId{3}, 1, *b->workspace);
   EXPECT_EQ(ended_count, 1u);
   EXPECT_EQ(value(3), 0);
 }
@@ -233,18 +233,18 @@ TEST_F(LoadQueueTest, AForkLeavesLoadsToTheParent) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (!world->cache->after_fork_in_child()) _exit(1);
-    auto lane = world->cache->open_lane();
-    if (!lane) _exit(2);
-    auto loaded = world->cache->load(PageId{3}, **lane);
+    auto workspace = world->cache->open_workspace();
+    if (!workspace) _exit(2);
+    auto loaded = world->cache->load(PageId{3}, **workspace);
     if (!loaded || (*loaded)[0] != letter(3)) _exit(3);
     auto own = world->cache->open_loads();
     if (!own) _exit(4);
     uint32_t ended = 0;
     const auto begun = world->cache->begin_load(
-        PageId{4}, **lane, stream, **own, [](void* count) { ++*static_cast<uint32_t*>(count); }, &ended);
+        PageId{4}, **workspace, stream, **own, [](void* count) { ++*static_cast<uint32_t*>(count); }, &ended);
     if (!begun || *begun != Begun::kUnderWay) _exit(5);
     while (ended == 0) world->cache->poll_loads();
-    loaded = world->cache->load(PageId{4}, **lane);
+    loaded = world->cache->load(PageId{4}, **workspace);
     _exit(loaded && (*loaded)[0] == letter(4) && ended_count == 0 ? 0 : 6);
   }
   world->cache->after_fork_in_parent();

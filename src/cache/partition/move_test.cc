@@ -167,10 +167,10 @@ TEST_F(MoveTest, TheOldPlaceIsKeptUntilTheWriteSucceeded) {
       world->device->write_errors_per_million = 0;
       for (uint64_t page = 200; page < 208; ++page) write(page, 'z', b.get());
       b->release_all();
-      for (int i = 0; i < 40; ++i) world->cache->evict(*b->lane);
+      for (int i = 0; i < 40; ++i) world->cache->evict(*b->workspace);
     };
     if (fails) world->device->write_errors_per_million = 1'000'000;
-    for (int i = 0; i < 100 && !inside; ++i) world->cache->evict(*a->lane);
+    for (int i = 0; i < 100 && !inside; ++i) world->cache->evict(*a->workspace);
     world->device->write_errors_per_million = 0;
     world->device->after_transfer = nullptr;
     EXPECT_TRUE(inside);
@@ -221,7 +221,7 @@ TEST_F(MoveTest, ADiscardWaitsForAMove) {
     world->device->write_errors_per_million = fails ? 1'000'000 : 0;
     evict_with(false, [&](const Io&) {
       discarder = std::thread([&] {
-        world->cache->discard(PageId{0}, kPages, *b->lane);
+        world->cache->discard(PageId{0}, kPages, *b->workspace);
         done = true;
       });
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -274,11 +274,11 @@ TEST_F(MoveTest, CleanedPagesMove) {
     open_scattered({.storage_pages = kStorage});
     for (uint64_t page = 300; page < 316; ++page) value(page);  // frames are full
     change_all();
-    world->cache->evict(*a->lane);  // cools them
+    world->cache->evict(*a->workspace);  // cools them
     const uint64_t writes = world->device->writes;
     world->device->write_errors_per_million = fails ? 1'000'000 : 0;
     const uint64_t cleans = base::statistics.cache_cleans.get();
-    for (int idle = 0; idle < 20; ++idle) world->cache->idle_step(*a->lane);
+    for (int idle = 0; idle < 20; ++idle) world->cache->idle_step(*a->workspace);
     world->device->write_errors_per_million = 0;
     world->cache->verify();
     const uint64_t cleaned = base::statistics.cache_cleans.get() - cleans;

@@ -47,8 +47,8 @@
 #include "cache/pages/places.h"
 #include "cache/pages/regions.h"
 #include "cache/pages/table.h"
-#include "cache/partition/lane.h"
 #include "cache/partition/load_queue.h"
+#include "cache/partition/workspace.h"
 #include "cache/policies/ghosts.h"
 #include "cache/policies/policies.h"
 
@@ -115,7 +115,7 @@ class Partition {
   // Makes the page resident with open entries, and returns its memory, which is valid while the caller holds the page; with `pin` the page is also
   // pinned, and its memory valid until unpin(). Errors: EIO and others of a read (the message names device and page); ENOSPC and others when
   // nothing can be evicted because writes fail; ENOMEM when all frames are pinned or held; ESTALE, the page is gone (Origins).
-  base::Expected<char*> load(PageId page, Lane& lane, Stream& stream, bool pin);
+  base::Expected<char*> load(PageId page, Workspace& workspace, Stream& stream, bool pin);
   // The same without `pin`, and without waiting for the read.
   //   kDone      the page was resident with open entries a moment ago
   //   kUnderWay  its load has begun. ended(context) is called, when the page is resident or the load has failed, by the thread that finishes
@@ -125,7 +125,7 @@ class Partition {
   // May evict, and wait for writes. REQUIRES: only the caller begins loads through this queue. Errors: those of load, except those of reads: if a
   // load that was begun fails, the next load() of the page says why.
   enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
-  base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
+  base::Expected<Begun> begin_load(PageId page, Workspace& workspace, Stream& stream, LoadQueue& queue,
                                    void (*ended)(void* context), void* context);
   // Begins to load the page ahead of use, if it is not in memory but on storage or with another origin. Nobody is notified when it is there. The
   // caller flushes the queue. Waits only for the lock, and evicts nothing.
@@ -155,11 +155,11 @@ class Partition {
   // Drops the content of pages first .. first + count - 1, which read as zeros from now on. Their places are given back, and so are their
   // frames, except those of pages that are held or pinned, or stay in use in a mapped region. May block; does no I/O of its own.
   enum class After { kInUse, kFree };
-  void discard(PageId first, uint64_t count, After after, Lane& lane);
+  void discard(PageId first, uint64_t count, After after, Workspace& workspace);
 
   // Regions (regions.h). map_own: makes the page accessible at its own address if its region is mapped or can be, else returns false; may load the
   // page. For the others see Cache; the addresses are in one region.
-  bool map_own(PageId page, Lane& lane);
+  bool map_own(PageId page, Workspace& workspace);
   void unmap_if_mapped(uint64_t address);
   void cut(uint64_t begin, uint64_t end);
   // Waits for whoever is mapping a region.
@@ -191,21 +191,21 @@ class Partition {
     uint64_t held = 0;
     bool nothing() const { return busy == 0 && held == 0; }
   };
-  Left forget(PageId first, uint64_t count, Lane& lane);
+  Left forget(PageId first, uint64_t count, Workspace& workspace);
 
   // Evicts up to `wanted` pages; returns how many frames became free. May do I/O.
-  uint32_t evict(uint32_t wanted, Lane& lane);
+  uint32_t evict(uint32_t wanted, Workspace& workspace);
 
   // Cleans a batch of pages that will be evicted soon; returns how many it wrote. For the background thread only: it uses Shared::clean_copies. May
   // do I/O.
-  uint32_t clean(Lane& lane);
+  uint32_t clean(Workspace& workspace);
   // Writes those of the pages first .. first + count - 1 that are in memory and have changed; they stay in memory. Pages that are pinned, held,
   // guarded or being evicted are left as they are. `copies`: Shared::clean_copy_bytes() of the caller's memory. May do I/O.
   struct Cleaned {
     uint32_t written = 0;
     uint32_t failed = 0;  // also those for which storage has no place
   };
-  Cleaned write_back(PageId first, uint64_t count, Lane& lane, char* copies);
+  Cleaned write_back(PageId first, uint64_t count, Workspace& workspace, char* copies);
   // Are so many frames in use that pages will be evicted soon?
   bool wants_cleaning() const {
     return shared_->clean_copies != nullptr &&
@@ -229,7 +229,7 @@ class Partition {
 
   // Like load with `pin`, in a frame that can be mapped elsewhere. Errors: also EAGAIN, if no memory file can be had for it, or others keep the page
   // pinned for ten seconds.
-  base::Expected<char*> load_shared(PageId page, Lane& lane);
+  base::Expected<char*> load_shared(PageId page, Workspace& workspace);
   // Can the page's frame be mapped elsewhere? REQUIRES: pinned.
   bool is_shared(PageId page);
   // Gives some frames that a fork has lent memory of the pool's own again: their old memory if no child lives, else new memory. (Whether a child
@@ -293,21 +293,21 @@ class Partition {
   bool may_take_fresh(bool desperate);
   FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
   void free_frame(FrameId frame, Removal removal, bool is_protected = false);
-  bool leave_memory(Lane& lane);
-  bool evict_for_load(Lane& lane);
+  bool leave_memory(Workspace& workspace);
+  bool evict_for_load(Workspace& workspace);
   // The state of a load that finds no frame: how often it has tried to make room, and how many writes had failed when it began.
   struct InVain {
     uint64_t attempts = 0;
     uint32_t failed_writes = 0;
   };
   bool has_io_under_way();
-  base::Expected<void> make_room(Lane& lane, InVain& in_vain);
+  base::Expected<void> make_room(Workspace& workspace, InVain& in_vain);
 
   // Load (partition_load.cc; fill_from_origin() is in partition_origin.cc).
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
   Attempt try_load(PageId page, Claim& claim, Stream& stream, bool pin, bool desperate, char*& bytes);
   Attempt take_resident(FrameId id, bool pin, char*& bytes);
-  base::Expected<void> fill(const Claim& claim, Lane& lane);
+  base::Expected<void> fill(const Claim& claim, Workspace& workspace);
   base::Expected<void> fill_from_origin(const Claim& claim);
   void prepare_read(const Claim& claim, storage::Io& io);
   uint32_t count_nowhere(PageId first, uint32_t most);
@@ -326,8 +326,8 @@ class Partition {
   void cool_pages(uint32_t wanted);
   bool try_lock_victim(FrameId frame, Batch& batch, bool even_hot);
   void end_guards(const Batch& batch);
-  uint32_t settle_unwritten(Lane& lane);
-  void check_unchanged(const Batch::Victim& victim, Lane& lane);
+  uint32_t settle_unwritten(Workspace& workspace);
+  void check_unchanged(const Batch::Victim& victim, Workspace& workspace);
   void prepare_write(Batch& batch, uint32_t v, uint32_t victims_left);
   uint32_t settle_written(Batch& batch);
   void note_writes(const Batch& batch);
@@ -345,7 +345,7 @@ class Partition {
   void take_for_cleaning(FrameId id, Batch& batch);
   void choose_for_cleaning(Batch& batch);
   uint64_t choose_for_writing(PageId first, uint64_t count, Batch& batch);
-  Cleaned clean_chosen(Lane& lane, char* copies);
+  Cleaned clean_chosen(Workspace& workspace, char* copies);
   uint32_t prepare_clean_writes(Batch& batch, char* copies);
   Cleaned settle_cleaned(Batch& batch, const char* copies);
 

@@ -17,16 +17,16 @@ constexpr uint32_t kBatchesAhead = 8;
 
 }  // namespace
 
-uint32_t Partition::clean(Lane& lane) {
-  choose_for_cleaning(lane.batch);
-  return clean_chosen(lane, shared_->clean_copies).written;
+uint32_t Partition::clean(Workspace& workspace) {
+  choose_for_cleaning(workspace.batch);
+  return clean_chosen(workspace, shared_->clean_copies).written;
 }
 
-Partition::Cleaned Partition::write_back(PageId first, uint64_t count, Lane& lane, char* copies) {
+Partition::Cleaned Partition::write_back(PageId first, uint64_t count, Workspace& workspace, char* copies) {
   Cleaned all;
   while (count > 0) {
-    const uint64_t chosen_from = choose_for_writing(first, count, lane.batch);
-    const Cleaned some = clean_chosen(lane, copies);
+    const uint64_t chosen_from = choose_for_writing(first, count, workspace.batch);
+    const Cleaned some = clean_chosen(workspace, copies);
     all.written += some.written;
     all.failed += some.failed;
     first = first + chosen_from;
@@ -35,8 +35,8 @@ Partition::Cleaned Partition::write_back(PageId first, uint64_t count, Lane& lan
   return all;
 }
 
-Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
-  Batch& batch = lane.batch;
+Partition::Cleaned Partition::clean_chosen(Workspace& workspace, char* copies) {
+  Batch& batch = workspace.batch;
   if (batch.victim_count == 0) return {};
   shared_->holders->barrier();
   batch.mark_held(*shared_->holders);
@@ -44,7 +44,7 @@ Partition::Cleaned Partition::clean_chosen(Lane& lane, char* copies) {
   // Without the lock: io keeps the page in its frame, but its content may still change.
   batch.copy_changed(frames_, copies);
   const uint32_t without_place = prepare_clean_writes(batch, copies);
-  lane.run_ios();
+  workspace.run_ios();
   Cleaned cleaned = settle_cleaned(batch, copies);
   cleaned.failed += without_place;
   tell_of_failed_write(batch);

@@ -3,9 +3,9 @@
 
 namespace cache {
 
-void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
+void Partition::discard(PageId first, uint64_t count, After after, Workspace& workspace) {
   const PageId end = first + count;
-  Batch& batch = lane.batch;
+  Batch& batch = workspace.batch;
   for (PageId page = first; index(page) < index(end);) {
     const std::optional<uint32_t> key = lock_batch_for_discard(page, end, after, batch);
     if (batch.victim_count > 0) {

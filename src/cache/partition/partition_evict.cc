@@ -19,9 +19,9 @@ constexpr uint32_t kCooledForEach = 4;
 
 }  // namespace
 
-uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
+uint32_t Partition::evict(uint32_t wanted, Workspace& workspace) {
   if (wanted > batch_size_) wanted = batch_size_;
-  Batch& batch = lane.batch;
+  Batch& batch = workspace.batch;
   lock_victims(wanted, batch);
   if (batch.victim_count == 0) return 0;
   shared_->holders->barrier();
@@ -29,9 +29,9 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   end_guards(batch);
   batch.find_untouched(frames_);
   batch.compare(frames_);
-  uint32_t freed = settle_unwritten(lane);
+  uint32_t freed = settle_unwritten(workspace);
   if (batch.io_count > 0) {
-    lane.run_ios();
+    workspace.run_ios();
     freed += settle_written(batch);
   }
   tell_of_failed_write(batch);
@@ -147,10 +147,10 @@ void Partition::end_guards(const Batch& batch) {
 }
 
 // Steps 3 (second half) and 5. Returns how many frames became free.
-uint32_t Partition::settle_unwritten(Lane& lane) {
-  Batch& batch = lane.batch;
+uint32_t Partition::settle_unwritten(Workspace& workspace) {
+  Batch& batch = workspace.batch;
   if (shared_->chaos_seed != 0) {
-    for (uint32_t v = 0; v < batch.victim_count; ++v) check_unchanged(batch.victims[v], lane);
+    for (uint32_t v = 0; v < batch.victim_count; ++v) check_unchanged(batch.victims[v], workspace);
   }
   sys::LockGuard guard(mutex_);
   batch.watch_unchanged(frames_);
@@ -281,25 +281,25 @@ uint32_t Partition::settle_written(Batch& batch) {
 
 // Chaos: a page that is about to be dropped as unchanged must be what a load would return. Reads under the lock,
 // so that nobody gives the place away or touches the page meanwhile.
-void Partition::check_unchanged(const Batch::Victim& victim, Lane& lane) {
+void Partition::check_unchanged(const Batch::Victim& victim, Workspace& workspace) {
   if (victim.held || victim.changed_count != 0) return;
   sys::LockGuard guard(mutex_);
   if (!frames_[victim.frame].is(State::kEvicting, victim.version)) return;
   const PlaceId place = frames_[victim.frame].place;
   if (place == base::kNoPlace) {
-    spillway_plain_memset(lane.page_copy, 0, shared_->page_bytes);
+    spillway_plain_memset(workspace.page_copy, 0, shared_->page_bytes);
     const auto origin = origin_of(victim.page);
-    const iovec segment = {lane.page_copy, shared_->page_bytes};
+    const iovec segment = {workspace.page_copy, shared_->page_bytes};
     if (origin != Origins::Kind::kZeros &&
         (origin != Origins::Kind::kConstant || !shared_->origins->read(victim.page, &segment, 1)))
       return;
   } else {
     storage::PieceIo io(storage::Operation::kRead, uint64_t{index(place)} * shared_->page_bytes,
-                        lane.page_copy, shared_->page_bytes);
-    lane.queue().run(io);
+                        workspace.page_copy, shared_->page_bytes);
+    workspace.queue().run(io);
     if (!io.whole()) return;
   }
-  CHECK(spillway_plain_memcmp(lane.page_copy, frames_.bytes(victim.frame), shared_->page_bytes) == 0);
+  CHECK(spillway_plain_memcmp(workspace.page_copy, frames_.bytes(victim.frame), shared_->page_bytes) == 0);
 }
 
 }  // namespace cache

@@ -6,9 +6,9 @@
 
 namespace cache {
 
-Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
+Partition::Left Partition::forget(PageId first, uint64_t count, Workspace& workspace) {
   Left left;
-  Batch& batch = lane.batch;
+  Batch& batch = workspace.batch;
   const PageId end = first + count;
   for (PageId page = first; index(page) < index(end);) {
     batch.victim_count = 0;

@@ -51,10 +51,10 @@ FrameId Partition::pin_resident(PageId page) {
   return frame;
 }
 
-base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
+base::Expected<char*> Partition::load_shared(PageId page, Workspace& workspace) {
   uint64_t until_ns = 0;
   for (uint32_t waits = 0;; ++waits) {
-    auto bytes = load(page, lane, lane.stream, true);
+    auto bytes = load(page, workspace, workspace.stream, true);
     if (!bytes) return bytes;
     uint32_t key;
     bool refused = false;

@@ -129,15 +129,15 @@ void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
 }
 
 // Evicts a batch, and gives its memory back to the OS, for a load in another partition. Returns whether the budget has room for a page now.
-bool Partition::leave_memory(Lane& lane) {
-  evict(batch_size_, lane);
+bool Partition::leave_memory(Workspace& workspace) {
+  evict(batch_size_, workspace);
   release_free(batch_size_);
   return !shared_->budget.exceeded_by(shared_->page_bytes);
 }
 
 // Evicts from this partition; or, if frames are free here but the budget is used up, from the partition that uses most of it. If no page of this one
 // can leave, as when all are pinned, from any other.
-bool Partition::evict_for_load(Lane& lane) {
+bool Partition::evict_for_load(Workspace& workspace) {
   const bool needs_memory = frames_.free_count() > 0;
   if (needs_memory) {
     // Taking memory from another partition costs punching a hole there and faulting in an OS page here, 10 us and more. So only a partition that is
@@ -146,13 +146,13 @@ bool Partition::evict_for_load(Lane& lane) {
     const uint32_t own = frames_.touched_count();
     const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
     if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin &&
-        largest->leave_memory(lane))
+        largest->leave_memory(workspace))
       return true;
   }
-  if (evict(batch_size_, lane) > 0) return true;
+  if (evict(batch_size_, workspace) > 0) return true;
   for (uint32_t i = 0; needs_memory && i < shared_->partition_count; ++i) {
     Partition& other = shared_->partitions[i];
-    if (&other != this && other.may_shrink() && other.leave_memory(lane)) return true;
+    if (&other != this && other.may_shrink() && other.leave_memory(workspace)) return true;
   }
   return false;
 }
@@ -167,11 +167,11 @@ bool Partition::has_io_under_way() {
 }
 
 // To be called when nothing could be evicted: waits for other threads, or says why that is hopeless.
-base::Expected<void> Partition::make_room(Lane& lane, InVain& in_vain) {
+base::Expected<void> Partition::make_room(Workspace& workspace, InVain& in_vain) {
   uint64_t& attempts = in_vain.attempts;
   // How many failed batches it takes until each frame has been in one. Only then does it make sense to sleep.
   const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
-  const bool tried_some = lane.batch.victim_count > 0;
+  const bool tried_some = workspace.batch.victim_count > 0;
   uint32_t key;
   {
     sys::LockGuard guard(mutex_);

@@ -13,14 +13,14 @@ constexpr uint32_t kBatchPerReserve = 8;
 
 }  // namespace
 
-base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, bool pin) {
+base::Expected<char*> Partition::load(PageId page, Workspace& workspace, Stream& stream, bool pin) {
   char* bytes = nullptr;
   InVain in_vain;
   bool has_waited = false, has_loaded = false;
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
-    const Attempt attempt = try_load(page, lane.claim, stream, pin, in_vain.attempts > 0, bytes);
+    const Attempt attempt = try_load(page, workspace.claim, stream, pin, in_vain.attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
     // Not under the lock: the thread that is woken may take the CPU, and then wait for the lock.
@@ -35,23 +35,23 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, b
         wait_for_change(key);
         break;
       case Attempt::kNeedFrame: {
-        if (evict_for_load(lane)) break;
-        if (auto room = make_room(lane, in_vain); !room) return std::unexpected(room.error());
+        if (evict_for_load(workspace)) break;
+        if (auto room = make_room(workspace, in_vain); !room) return std::unexpected(room.error());
         break;
       }
       case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
       case Attempt::kLoad:
-        base::probes::miss(index(page), lane.claim.count);
-        if (auto filled = fill(lane.claim, lane); !filled) return std::unexpected(filled.error());
+        base::probes::miss(index(page), workspace.claim.count);
+        if (auto filled = fill(workspace.claim, workspace); !filled) return std::unexpected(filled.error());
         // The page was resident and open a moment ago. To pin it, the loop runs again; it may find the page evicted.
-        if (!pin) return frames_.bytes(lane.claim.frames[0]);
+        if (!pin) return frames_.bytes(workspace.claim.frames[0]);
         has_loaded = true;
         break;
     }
   }
 }
 
-base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, Stream& stream,
+base::Expected<Partition::Begun> Partition::begin_load(PageId page, Workspace& workspace, Stream& stream,
                                                        LoadQueue& queue, void (*ended)(void* context),
                                                        void* context) {
   BegunLoad* const load = queue.take();
@@ -61,7 +61,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     mutex_.lock();
     const Attempt attempt = try_load(page, load->claim, stream, false, false, bytes);
     mutex_.unlock();
-    if (attempt == Attempt::kNeedFrame && evict_for_load(lane)) continue;
+    if (attempt == Attempt::kNeedFrame && evict_for_load(workspace)) continue;
     if (attempt != Attempt::kLoad) {
       queue.give_back(*load);
       switch (attempt) {
@@ -77,7 +77,7 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
     // A page that needs no asynchronous read is filled at once.
     const bool on_storage = frames_[claim.frames[0]].place != base::kNoPlace;
     if (!on_storage && count_from_origin(page, claim.origin, claim.count, queue) < claim.count) {
-      auto filled = fill(claim, lane);
+      auto filled = fill(claim, workspace);
       queue.give_back(*load);
       if (!filled) return std::unexpected(filled.error());
       return Begun::kDone;
@@ -260,7 +260,7 @@ void Partition::claim_following(Claim& claim, PlaceId place, uint32_t most, uint
 }
 
 // Steps 4 to 6 of Load for what try_load claimed.
-base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
+base::Expected<void> Partition::fill(const Claim& claim, Workspace& workspace) {
   if (claim.origin != Origins::Kind::kZeros) return fill_from_origin(claim);
   const FrameId first = claim.frames[0];
   if (frames_[first].place == base::kNoPlace) {
@@ -271,14 +271,14 @@ base::Expected<void> Partition::fill(const Claim& claim, Lane& lane) {
     base::probes::load_done(index(claim.first), 1, 0);
     return {};
   }
-  storage::Io& io = lane.batch.ios[0];
+  storage::Io& io = workspace.batch.ios[0];
   prepare_read(claim, io);
-  lane.queue().run(io);
+  workspace.queue().run(io);
   if (claim.count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // Perhaps only the pages that were read ahead have failed.
     io.segment_count = 1;
     io.length_bytes = shared_->page_bytes;
-    lane.queue().run(io);
+    workspace.queue().run(io);
   }
   if (finish_read(claim, io)) return {};
   const PageId page = claim.first;

@@ -129,7 +129,7 @@ bool Partition::load_zeros(PageId first, uint32_t count, FrameId first_frame) {
 }
 
 // Reach.
-bool Partition::map_own(PageId page, Lane& lane) {
+bool Partition::map_own(PageId page, Workspace& workspace) {
   for (;;) {
     uint32_t key = 0;
     bool waits = false;
@@ -150,7 +150,7 @@ bool Partition::map_own(PageId page, Lane& lane) {
     }
     if (waits)
       wait_for_change(key);
-    else if (!load(page, lane, lane.stream, false))
+    else if (!load(page, workspace, workspace.stream, false))
       return false;  // the caller's next attempt reports the error
   }
 }

@@ -60,10 +60,10 @@ TEST_F(ProtocolTest, TheFingerprintIsOfWhatWasLoadedNotOfWhatTheFrameHeldBefore)
 TEST_F(ProtocolTest, APinThatMissesIsNoHit) {
   write_and_evict(5, 'x');
   const uint64_t hits = base::statistics.cache_hits.get(), misses = base::statistics.cache_misses.get();
-  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->workspace).has_value());
   EXPECT_EQ(base::statistics.cache_misses.get(), misses + 1);
   EXPECT_EQ(base::statistics.cache_hits.get(), hits);
-  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->lane).has_value());
+  ASSERT_TRUE(world->cache->pin(PageId{5}, *a->workspace).has_value());
   EXPECT_EQ(base::statistics.cache_misses.get(), misses + 1);
   EXPECT_EQ(base::statistics.cache_hits.get(), hits + 1);
   world->cache->unpin(PageId{5});
@@ -89,7 +89,7 @@ TEST_F(ProtocolTest, OnlyTheOsPagesThatChangedAreWritten) {
 }
 
 TEST_F(ProtocolTest, ManyScatteredChangesFitOneBatch) {
-  // 64 victims, each changed in every second OS page: more Ios than a lane has.
+  // 64 victims, each changed in every second OS page: more Ios than a workspace has.
   open({.page_bytes = 16 * kOs, .frame_count = 512, .range_pages = 512});
   for (uint64_t page = 0; page < 512; ++page) write(page, 'x');
   evict();
@@ -159,7 +159,7 @@ TEST_F(ProtocolTest, ATouchAfterTheScanRescues) {
       touched[1] = 'z';
     };
     const uint64_t writes = world->device->writes;
-    while (touched == nullptr) world->cache->evict(*a->lane);
+    while (touched == nullptr) world->cache->evict(*a->workspace);
     EXPECT_TRUE(world->resident(5));
     EXPECT_EQ(world->device->writes, writes) << "a rescued page is not written";
     world->holders.on_visited = nullptr;
@@ -189,7 +189,7 @@ TEST_F(ProtocolTest, ARescueDuringTheWriteLeavesTheFingerprintUnknown) {
     touched = b->translate(world->address(5));
     memset(touched, 'x', kOs);
   };
-  while (touched == nullptr) world->cache->evict(*a->lane);
+  while (touched == nullptr) world->cache->evict(*a->workspace);
   world->device->after_transfer = nullptr;
   world->cache->verify();
   EXPECT_TRUE(world->resident(5)) << "a page that was touched during its write stays";
@@ -206,7 +206,7 @@ TEST_F(ProtocolTest, ARescueDuringTheWriteKeepsWhatIsWrittenAfterIt) {
     if (touched == nullptr) touched = b->translate(world->address(5));
   };
   world->device->after_transfer = [&](const Io&) { memset(touched, 'z', kOs); };
-  while (touched == nullptr) world->cache->evict(*a->lane);
+  while (touched == nullptr) world->cache->evict(*a->workspace);
   world->device->before_transfer = world->device->after_transfer = nullptr;
   EXPECT_EQ(b->translate(world->address(5)), touched);
   b->release_all();
@@ -225,10 +225,10 @@ TEST_F(ProtocolTest, ARescuedPageIsNotEvictedUntilItsWriteEnded) {
     inside = true;
     memset(b->translate(world->address(5)), 'z', kOs);
     b->release_all();
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(world->cache->evict(*b->lane), 0u);
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(world->cache->evict(*b->workspace), 0u);
     EXPECT_TRUE(world->resident(5));
   };
-  while (!inside) world->cache->evict(*a->lane);
+  while (!inside) world->cache->evict(*a->workspace);
   world->device->after_transfer = nullptr;
   evict();
   EXPECT_EQ(value(5), 'z');
@@ -247,7 +247,7 @@ TEST_F(ProtocolTest, AFailedWriteKeepsThePageAndLeavesTheFingerprintUnknown) {
       chance = 1'000'000;
       const uint64_t failed = world->device->failed_operations;
       const uint64_t reported = base::statistics.cache_write_failures.get();
-      while (world->device->failed_operations == failed) EXPECT_EQ(world->cache->evict(*a->lane), 0u);
+      while (world->device->failed_operations == failed) EXPECT_EQ(world->cache->evict(*a->workspace), 0u);
       EXPECT_GT(base::statistics.cache_write_failures.get(), reported);
       world->cache->verify();
       EXPECT_TRUE(world->resident(5));
@@ -268,7 +268,7 @@ TEST_F(ProtocolTest, AWriteThatFailsOnANewPlaceLeavesNoPlaceBehind) {
   a->release_all();
   world->device->write_errors_per_million = 500'000;
   world->device->short_writes_per_million = 500'000;
-  for (int i = 0; i < 200; ++i) world->cache->evict(*a->lane);
+  for (int i = 0; i < 200; ++i) world->cache->evict(*a->workspace);
   world->device->write_errors_per_million = 0;
   world->device->short_writes_per_million = 0;
   evict();
@@ -291,7 +291,7 @@ TEST_F(ProtocolTest, AMessageOfAFailedWriteHoldsUpNobody) {
   write(5, 'x');
   a->release_all();
   world->device->write_errors_per_million = 1'000'000;
-  for (int i = 0; i < 100; ++i) world->cache->evict(*a->lane);
+  for (int i = 0; i < 100; ++i) world->cache->evict(*a->workspace);
   base::set_log_writer(nullptr);
   ASSERT_TRUE(asked_meanwhile.valid()) << "no message came";
   EXPECT_TRUE(was_answered);
@@ -304,7 +304,7 @@ TEST_F(ProtocolTest, ARetryOfAFailedFirstWriteWritesThePageWhole) {
   a->translate(world->address(2))[3 * kOs] = 'x';
   a->release_all();
   world->device->write_errors_per_million = 1'000'000;
-  for (int i = 0; i < 20; ++i) world->cache->evict(*a->lane);
+  for (int i = 0; i < 20; ++i) world->cache->evict(*a->workspace);
   world->device->write_errors_per_million = 0;
   evict();
   EXPECT_FALSE(world->resident(2));
@@ -320,7 +320,7 @@ TEST_F(ProtocolTest, ARescueOfAPageWhoseFirstWriteFailsKeepsIt) {
     if (touched == nullptr) memset(touched = b->translate(world->address(5)), 'z', kOs);
   };
   world->device->write_errors_per_million = 1'000'000;
-  while (touched == nullptr) world->cache->evict(*a->lane);
+  while (touched == nullptr) world->cache->evict(*a->workspace);
   world->device->write_errors_per_million = 0;
   world->device->after_transfer = nullptr;
   world->cache->verify();
@@ -377,7 +377,7 @@ TEST_F(ProtocolTest, AnEvictorLeavesAVictimThatAnotherHasLockedSince) {
     if (std::this_thread::get_id() != first || other.joinable()) return;
     held = b->translate(world->address(5));
     other = std::thread([&] {
-      for (int i = 0; i < 10 && !locked; ++i) world->cache->evict(*second.lane);
+      for (int i = 0; i < 10 && !locked; ++i) world->cache->evict(*second.workspace);
       locked = true;
     });
     while (!locked) std::this_thread::yield();
@@ -387,7 +387,7 @@ TEST_F(ProtocolTest, AnEvictorLeavesAVictimThatAnotherHasLockedSince) {
     locked = true;
     while (!finished) std::this_thread::yield();
   };
-  for (int i = 0; i < 10 && !other.joinable(); ++i) world->cache->evict(*a->lane);
+  for (int i = 0; i < 10 && !other.joinable(); ++i) world->cache->evict(*a->workspace);
   finished = true;
   other.join();
   world->holders.on_visited = world->holders.on_barrier = nullptr;
@@ -440,9 +440,9 @@ TEST_F(ProtocolTest, WhoWaitsForALoadThatFailsTriesItself) {
 
 TEST_F(ProtocolTest, APinnedPageStaysUntilUnpinned) {
   write_and_evict(5, 'x');
-  auto pinned = world->cache->pin(PageId{5}, *a->lane);
+  auto pinned = world->cache->pin(PageId{5}, *a->workspace);
   ASSERT_TRUE(pinned);
-  EXPECT_EQ(*world->cache->pin(PageId{5}, *a->lane), *pinned);
+  EXPECT_EQ(*world->cache->pin(PageId{5}, *a->workspace), *pinned);
   evict();
   EXPECT_TRUE(world->resident(5));
   memset(*pinned, 'y', kOs);
@@ -464,7 +464,7 @@ TEST_F(ProtocolTest, APinnedPageStaysUntilUnpinned) {
 TEST_F(ProtocolTest, DISABLED_WhoNeedsAFrameWaitsAsLongAsAWriteTakes) {
   for (uint64_t page = 0; page < 8; ++page) write(page, 'x');
   a->release_all();
-  for (uint64_t page = 0; page < 7; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  for (uint64_t page = 0; page < 7; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->workspace));
   std::thread other;
   world->device->before_transfer = [&](const Io& io) {
     if (io.operation != Operation::kWrite || other.joinable()) return;
@@ -485,9 +485,9 @@ TEST_F(ProtocolTest, APinRescues) {
   a->release_all();
   char* pinned = nullptr;
   world->device->before_transfer = [&](const Io&) {
-    if (pinned == nullptr) pinned = *world->cache->pin(PageId{5}, *b->lane);
+    if (pinned == nullptr) pinned = *world->cache->pin(PageId{5}, *b->workspace);
   };
-  while (pinned == nullptr) world->cache->evict(*a->lane);
+  while (pinned == nullptr) world->cache->evict(*a->workspace);
   world->device->before_transfer = nullptr;
   memset(pinned, 'z', kOs);
   evict();
@@ -503,7 +503,7 @@ TEST_F(ProtocolTest, ChaosFindsAWriteToAFreeFrame) {
   char* stale = a->translate(world->address(5));
   *stale = 'x';
   a->release_all();
-  while (world->resident(5)) world->cache->evict(*a->lane);
+  while (world->resident(5)) world->cache->evict(*a->workspace);
   EXPECT_EXIT(
       {
         stale[100] = 'y';

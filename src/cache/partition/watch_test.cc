@@ -107,7 +107,7 @@ TEST_F(WatchTest, NothingIsKnownOfWhatIsLoadedIntoAWatchedFrame) {
 }
 
 TEST_F(WatchTest, WhatTheKernelStoresForTheProgramIsWritten) {
-  auto pinned = world->cache->pin(PageId{5}, *a->lane);
+  auto pinned = world->cache->pin(PageId{5}, *a->workspace);
   ASSERT_TRUE(pinned);
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
@@ -121,7 +121,7 @@ TEST_F(WatchTest, WhatTheKernelStoresForTheProgramIsWritten) {
 }
 
 TEST_F(WatchTest, AStoreByAMappingOfItsOwnIsWritten) {
-  auto pinned = world->cache->pin(PageId{5}, *a->lane);
+  auto pinned = world->cache->pin(PageId{5}, *a->workspace);
   ASSERT_TRUE(pinned);
   world->cache->stop_watching(PageId{5});
   const auto piece = world->cache->file_piece(PageId{5}, *pinned);
@@ -142,7 +142,7 @@ TEST_F(WatchTest, AStoreDuringTheEvictionIsWritten) {
       if (touched == nullptr) *(touched = b->translate(world->address(5))) = held ? 'z' : 'y';
     };
     (held ? world->holders.on_barrier : world->holders.on_visited) = touch;
-    while (touched == nullptr) world->cache->evict(*a->lane);
+    while (touched == nullptr) world->cache->evict(*a->workspace);
     world->holders.on_barrier = world->holders.on_visited = nullptr;
     b->release_all();
     evict();
@@ -178,7 +178,7 @@ TEST_F(WatchTest, AStoreDuringTheWriteIsWritten) {
     if (io.operation == Operation::kWrite && touched == nullptr)
       memset(touched = b->translate(world->address(5)), 'z', kOs);
   };
-  while (touched == nullptr) world->cache->evict(*a->lane);
+  while (touched == nullptr) world->cache->evict(*a->workspace);
   world->device->after_transfer = nullptr;
   b->release_all();
   evict();
@@ -187,7 +187,7 @@ TEST_F(WatchTest, AStoreDuringTheWriteIsWritten) {
 
 TEST_F(WatchTest, APageZeroedInPlaceIsZeros) {
   EXPECT_EQ(*b->translate(world->address(5)), 'x');
-  world->cache->discard(PageId{5}, 1, *a->lane);
+  world->cache->discard(PageId{5}, 1, *a->workspace);
   b->release_all();
   evict();
   EXPECT_EQ(value(5), 0);
@@ -198,7 +198,7 @@ TEST_F(WatchTest, APageZeroedInPlaceIsZeros) {
 
 TEST_F(WatchTest, ZerosInAWatchedFrameMayBeStoredTo) {
   open_watched({.range_pages = 32});
-  world->cache->discard(PageId{0}, 32, *a->lane);
+  world->cache->discard(PageId{0}, 32, *a->workspace);
   for (uint64_t page = 0; page < 32; ++page) EXPECT_EQ(value(page), 0);
   evict();
   for (uint64_t page = 0; page < 32; ++page) a->translate(world->address(page))[page] = 'y';
@@ -239,8 +239,8 @@ TEST_F(WatchTest, CleaningSeesWhatWasStored) {
     const char value_now = static_cast<char>('a' + round);
     for (uint64_t page = 0; page < 8; ++page) write(page, value_now);
     a->release_all();
-    world->cache->evict(*a->lane);
-    for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
+    world->cache->evict(*a->workspace);
+    for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->workspace) ? 0 : idle + 1;
     world->cache->verify();
     // The page is stored to once more after it was cleaned.
     a->translate(world->address(static_cast<uint64_t>(round)))[9] = '!';
@@ -258,9 +258,9 @@ TEST_F(WatchTest, CleaningLeavesWhatIsUntouchedAlone) {
   ASSERT_TRUE(world->cache->prepare_cleaning());
   for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), 'x');
   a->release_all();
-  world->cache->evict(*a->lane);
+  world->cache->evict(*a->workspace);
   const uint64_t writes = world->device->writes;
-  for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
+  for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->workspace) ? 0 : idle + 1;
   evict();
   EXPECT_EQ(world->device->writes, writes);
   const uint64_t before = untouched();

@@ -501,7 +501,7 @@ TEST_P(PolicyWorldTest, PagesComeAndGo) {
     open_with_policy({.frame_count = 64, .range_pages = 2048, .partition_count = partitions});
     for (uint64_t page = 0; page < 2048; ++page) write(page, static_cast<char>(page % 100 + 1));
     for (uint64_t page = 0; page < 2048; page += 3) ASSERT_EQ(value(page), page % 100 + 1);
-    world->cache->discard(PageId{0}, 1024, *a->lane);
+    world->cache->discard(PageId{0}, 1024, *a->workspace);
     world->cache->verify();
     for (uint64_t page = 0; page < 2048; page += 5) ASSERT_EQ(value(page), page < 1024 ? 0 : page % 100 + 1);
     evict();
@@ -518,7 +518,7 @@ TEST_P(PolicyWorldTest, NeighboursLeaveTogether) {
   // Evicts until all pages have been cooled and half of them have left.
   for (uint32_t i = 0; world->cache->resident_count() > kPages / 2; ++i) {
     ASSERT_LT(i, 1000u);
-    world->cache->evict(*a->lane);
+    world->cache->evict(*a->workspace);
   }
   uint64_t broken = 0;  // groups of which some pages left, and some not
   for (uint64_t first = 0; first < kPages; first += kGroup) {
@@ -541,7 +541,7 @@ TEST_F(WorldTest, NeighboursThatWereUsedStayAsTheyAre) {
     last[page / kGroup] = page;
   }
   a->release_all();
-  const auto evict_batch = [&] { ASSERT_GT(world->cache->evict(*a->lane), 0u); };
+  const auto evict_batch = [&] { ASSERT_GT(world->cache->evict(*a->workspace), 0u); };
   // Until each page has been looked at once.
   for (uint32_t i = 0; i < 16; ++i) evict_batch();
   uint64_t stayed = 0, cooled = 0;

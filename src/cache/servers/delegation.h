@@ -44,7 +44,7 @@ class Delegation {
   static base::Expected<Delegation*> create(Shared& shared, uint32_t server_count, bool always);
   // REQUIRES: all run() have returned; no client is taken.
   void destroy();
-  // In a child of fork: releases what the parent's servers had, except their memory, to which inherited lanes still refer.
+  // In a child of fork: releases what the parent's servers had, except their memory, to which inherited workspaces still refer.
   void forget();
 
   // `running_count`: how many of the servers have a thread; clients ask these from now on. Called once. 0: none.

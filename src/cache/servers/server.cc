@@ -12,9 +12,9 @@ base::Expected<void> Server::open(Shared& shared) {
   auto desks = sys::map_anonymous(kMaxClients * sizeof(Desk), "a server's message lines");
   if (!desks) return std::unexpected(desks.error());
   desks_ = reinterpret_cast<Desk*>(*desks);
-  auto lane = Lane::create(*shared.device, shared.page_bytes);
-  if (!lane) return std::unexpected(lane.error());
-  lane_ = *lane;
+  auto workspace = Workspace::create(*shared.device, shared.page_bytes);
+  if (!workspace) return std::unexpected(workspace.error());
+  workspace_ = *workspace;
   // Clients load pages with another origin themselves.
   auto loads = shared.loads.open(*shared.device, nullptr);
   if (!loads) return std::unexpected(loads.error());
@@ -24,14 +24,14 @@ base::Expected<void> Server::open(Shared& shared) {
 
 void Server::close() {
   if (loads_ != nullptr) shared_->loads.close(*loads_);
-  if (lane_ != nullptr) lane_->destroy();
+  if (workspace_ != nullptr) workspace_->destroy();
   sys::unmap(desks_, kMaxClients * sizeof(Desk));
   bell_.close();
 }
 
 void Server::forget() {
   // A queue with something in flight cannot be closed, only forgotten.
-  if (lane_ != nullptr && lane_->queue().in_flight_count() == 0) lane_->destroy();
+  if (workspace_ != nullptr && workspace_->queue().in_flight_count() == 0) workspace_->destroy();
   bell_.close();
 }
 
@@ -102,7 +102,8 @@ void Server::begin(Asked& asked) {
       if (asked.tries == 1) base::statistics.cache_hits.add();
       return settle(asked, reinterpret_cast<uint64_t>(bytes));
     }
-    const auto begun = partition.begin_load(page, *lane_, asked.desk->stream, *loads_, load_ended, &asked);
+    const auto begun =
+        partition.begin_load(page, *workspace_, asked.desk->stream, *loads_, load_ended, &asked);
     if (!begun) break;
     if (*begun == Partition::Begun::kUnderWay) return;
     if (*begun != Partition::Begun::kDone) break;

@@ -39,7 +39,7 @@ class Server {
  public:
   static constexpr uint32_t kMaxClients = 256;
 
-  // Errors: as Lane::create, LoadQueues::open, Bell::open; ENOMEM. close() closes what was opened before the error.
+  // Errors: as Workspace::create, LoadQueues::open, Bell::open; ENOMEM. close() closes what was opened before the error.
   base::Expected<void> open(Shared& shared);
   // REQUIRES: run() has returned, or its thread is not in this process.
   void close();
@@ -90,7 +90,7 @@ class Server {
   static void load_ended(void* asked);
 
   Shared* shared_ = nullptr;
-  Lane* lane_ = nullptr;
+  Workspace* workspace_ = nullptr;
   LoadQueue* loads_ = nullptr;
   Desk* desks_ = nullptr;  // kMaxClients of them; zeroed memory is an unused desk
   base::Idle idle_;

@@ -40,7 +40,7 @@ TEST_F(ServerTest, WhatIsInMemoryIsFoundWithoutTheServer) {
   write(1, 'x');
   serve();
   const uint64_t before = requests();
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(world->cache->load(page(1), *a->lane).has_value());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(world->cache->load(page(1), *a->workspace).has_value());
   EXPECT_EQ(requests(), before);
 }
 
@@ -49,7 +49,7 @@ TEST_F(ServerTest, UnlessEverythingIsAskedFor) {
   serve(1, true);
   const uint64_t before = requests();
   for (int i = 0; i < 10; ++i) {
-    auto bytes = world->cache->load(page(1), *a->lane);
+    auto bytes = world->cache->load(page(1), *a->workspace);
     ASSERT_TRUE(bytes.has_value());
     EXPECT_EQ(**bytes, 'x');
   }
@@ -62,15 +62,15 @@ TEST_F(ServerTest, PinsForItsClients) {
     write_and_evict(3, 'p');
     serve(1, always);
     const uint64_t hits = base::statistics.cache_hits.get();
-    auto pinned = world->cache->pin(page(3), *a->lane);
+    auto pinned = world->cache->pin(page(3), *a->workspace);
     ASSERT_TRUE(pinned.has_value());
     EXPECT_EQ(**pinned, 'p');
     EXPECT_EQ(base::statistics.cache_hits.get(), hits);
-    EXPECT_EQ(*world->cache->pin(page(3), *b->lane), *pinned);
+    EXPECT_EQ(*world->cache->pin(page(3), *b->workspace), *pinned);
     EXPECT_EQ(base::statistics.cache_hits.get(), hits + 1);
-    EXPECT_EQ(world->cache->evict(*b->lane), 0u);
+    EXPECT_EQ(world->cache->evict(*b->workspace), 0u);
     world->cache->unpin(page(3));
-    EXPECT_EQ(world->cache->evict(*b->lane), 0u);
+    EXPECT_EQ(world->cache->evict(*b->workspace), 0u);
     world->cache->unpin(page(3));
     evict();
     EXPECT_FALSE(world->resident(3));
@@ -109,7 +109,7 @@ TEST_F(ServerTest, TheReadsOfAMessageAreUnderWayTogether) {
   serve();
   for (int round = 0; round < 5; ++round) {
     most = 0;
-    world->cache->load_together(page(0), Lines::kMax, *a->lane);
+    world->cache->load_together(page(0), Lines::kMax, *a->workspace);
     // It was answered only when all of them were there.
     for (uint64_t i = 0; i < Lines::kMax; ++i) EXPECT_TRUE(world->resident(i)) << i;
     EXPECT_EQ(most, Lines::kMax);
@@ -122,13 +122,13 @@ TEST_F(ServerTest, TheReadsOfAMessageAreUnderWayTogether) {
 TEST_F(ServerTest, AServerThatCannotMakeRoomLeavesItToItsClient) {
   for (uint64_t i = 0; i < 9; ++i) write_and_evict(i, static_cast<char>('a' + i));
   serve();
-  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(world->cache->pin(page(i), *a->lane).has_value());
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(world->cache->pin(page(i), *a->workspace).has_value());
   const uint64_t before = refusals();
   std::thread later([&] {
     while (refusals() == before) std::this_thread::yield();
     for (uint64_t i = 0; i < 8; ++i) world->cache->unpin(page(i));
   });
-  auto bytes = world->cache->load(page(8), *b->lane);
+  auto bytes = world->cache->load(page(8), *b->workspace);
   later.join();
   ASSERT_TRUE(bytes.has_value());
   EXPECT_EQ(**bytes, 'i');
@@ -137,16 +137,16 @@ TEST_F(ServerTest, AServerThatCannotMakeRoomLeavesItToItsClient) {
 TEST_F(ServerTest, ThreadsBeyondItsClientsWorkByThemselves) {
   write_and_evict(1, 'n');
   serve();
-  std::vector<Lane*> lanes;
+  std::vector<Workspace*> workspaces;
   for (uint32_t i = 0; i < Server::kMaxClients; ++i) {
-    lanes.push_back(*world->cache->open_lane());
-    ASSERT_TRUE(world->cache->load(page(10 + i % 40), *lanes.back()).has_value());
+    workspaces.push_back(*world->cache->open_workspace());
+    ASSERT_TRUE(world->cache->load(page(10 + i % 40), *workspaces.back()).has_value());
   }
   const uint64_t before = requests();
   evict();
   EXPECT_EQ(value(1), 'n');
   EXPECT_EQ(requests(), before);
-  for (Lane* lane : lanes) lane->destroy();
+  for (Workspace* workspace : workspaces) workspace->destroy();
   evict();
   EXPECT_EQ(value(1), 'n');
   EXPECT_EQ(requests(), before + 1);
@@ -211,8 +211,8 @@ TEST_F(ServerTest, AChildOfForkHasNoServersUntilItOpensItsOwn) {
   if (child != 0) world->cache->after_fork_in_parent();
   if (child == 0) {
     if (!world->cache->after_fork_in_child()) _exit(1);
-    a->lane->destroy();
-    a->lane = *world->cache->open_lane();
+    a->workspace->destroy();
+    a->workspace = *world->cache->open_workspace();
     const uint64_t before = requests();
     if (value(1) != 'f' || requests() != before) _exit(2);
     evict();

@@ -1,5 +1,5 @@
 // TestWorld: a cache with everything that its tests need around it: a device, holders with hazard
-// slots like those of compiled code, a table, threads with lanes, and the translation that compiled code does.
+// slots like those of compiled code, a table, threads with workspaces, and the translation that compiled code does.
 #pragma once
 #include <gtest/gtest.h>
 #include <linux/membarrier.h>
@@ -102,13 +102,13 @@ struct TestParameters {
 
 class TestWorld;
 
-// One thread's view: its lane, its slots and its accesses.
+// One thread's view: its workspace, its slots and its accesses.
 class TestThread {
  public:
   TestThread(TestWorld& world, uint32_t number);
   ~TestThread() {
     release_all();
-    lane->destroy();
+    workspace->destroy();
   }
 
   // What compiled code does to access `address`; the result is valid until the slot is used again.
@@ -124,7 +124,7 @@ class TestThread {
 
   TestWorld& world;
   HazardSlots& slots;
-  Lane* lane = nullptr;
+  Workspace* workspace = nullptr;
   base::Error error;
 };
 
@@ -189,7 +189,7 @@ class TestWorld {
   // Evicts everything that can be evicted.
   void evict_all(TestThread& thread) {
     for (uint32_t calm = 0; calm < 4 * parameters.frame_count + 4 && cache->resident_count() > 0;)
-      calm = cache->evict(*thread.lane) > 0 ? 0 : calm + 1;
+      calm = cache->evict(*thread.workspace) > 0 ? 0 : calm + 1;
   }
 
   TestParameters parameters;
@@ -221,9 +221,9 @@ class Serving {
 
 inline TestThread::TestThread(TestWorld& w, uint32_t number) : world(w), slots(w.holders.threads[number]) {
   CHECK_LT(number, TestHolders::kThreads);
-  auto opened = world.cache->open_lane();
+  auto opened = world.cache->open_workspace();
   CHECK(opened.has_value());
-  lane = *opened;
+  workspace = *opened;
 }
 
 inline char* TestThread::translate(uint64_t address, uint32_t slot) {
@@ -234,7 +234,7 @@ inline char* TestThread::translate(uint64_t address, uint32_t slot) {
   if (d > 1) return reinterpret_cast<char*>(address + static_cast<uint64_t>(d) - 1);
   if (d < -1 && entry.compare_exchange_strong(d, -d, std::memory_order_acq_rel))
     return reinterpret_cast<char*>(address - static_cast<uint64_t>(d) - 1);
-  auto loaded = world.cache->load(world.cache->page_of(address), *lane);
+  auto loaded = world.cache->load(world.cache->page_of(address), *workspace);
   if (!loaded) {
     release(slot);
     error = loaded.error();

@@ -86,7 +86,7 @@ int clone_on_plain_stack(Clone clone) {
 
 }  // namespace
 
-// A child that shares the memory would share its parent's slots and lane, too: the parent must be suspended meanwhile. A child that
+// A child that shares the memory would share its parent's slots and workspace, too: the parent must be suspended meanwhile. A child that
 // copies the memory must not suspend the parent: what fork holds would stay held until the child ends. The word that the kernel stores to
 // when the child begins or ends cannot be spilled: the kernel reports to nobody if it cannot store.
 bool can_clone(long flags, const void* child_word) {

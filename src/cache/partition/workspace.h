@@ -1,4 +1,4 @@
-// Lane: what one thread needs to work in a cache: its queue to the storage device, and the working memory
+// Workspace: what one thread needs to work in a cache: its queue to the storage device, and the working memory
 // of one operation, which does not fit on the stack of every thread that may miss.
 //
 // Thread contract: one thread at a time; not reentrant. Memory: about 60 KiB plus one page, from the OS; most of
@@ -17,11 +17,11 @@ struct Stream {
 
 class Client;
 
-class Lane {
+class Workspace {
  public:
-  // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.
-  static base::Expected<Lane*> create(storage::Device& device, size_t page_bytes,
-                                      const storage::QueueUse& use = {});
+  // Maps a workspace and opens its queue. Errors: as Device::open_queue; ENOMEM.
+  static base::Expected<Workspace*> create(storage::Device& device, size_t page_bytes,
+                                           const storage::QueueUse& use = {});
   void destroy();
 
   storage::Queue& queue() { return *queue_; }
