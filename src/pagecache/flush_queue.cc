@@ -6,12 +6,12 @@
 
 namespace pagecache {
 
-bool FlushQueue::open(Server& server, uint32_t lane_count) {
-  CHECK(lane_count >= 1 && lane_count <= kMaxLanes);
+bool FlushQueue::open(Server& server, uint32_t executor_count) {
+  CHECK(executor_count >= 1 && executor_count <= kMaxExecutors);
   sys::LockGuard scope(lock_);
   if (server_ != nullptr || working_count_ != 0) return false;
   server_ = &server;
-  idle_lanes_ = ~uint64_t{0} >> (kMaxLanes - lane_count);
+  idle_executors_ = ~uint64_t{0} >> (kMaxExecutors - executor_count);
   is_served_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -45,19 +45,19 @@ void FlushQueue::put(PageSet& set) {
   if (server_ == nullptr || set.is_queued() || count_ == kMaxSets) return;
   set.set_queued(true);
   sets_[(first_ + count_++) % kMaxSets] = &set;
-  if (idle_lanes_ == 0 || count_ <= working_count_ * kBatchSets) return;
-  const auto lane = static_cast<uint32_t>(std::countr_zero(idle_lanes_));
-  idle_lanes_ &= idle_lanes_ - 1;
+  if (idle_executors_ == 0 || count_ <= working_count_ * kBatchSets) return;
+  const auto executor = static_cast<uint32_t>(std::countr_zero(idle_executors_));
+  idle_executors_ &= idle_executors_ - 1;
   ++working_count_;
-  server_->start_flush(lane);
+  server_->start_flush(executor);
 }
 
-size_t FlushQueue::take(uint32_t lane, std::span<PageSet*, kBatchSets> sets) {
+size_t FlushQueue::take(uint32_t executor, std::span<PageSet*, kBatchSets> sets) {
   sys::LockGuard scope(lock_);
   size_t count = 0;
   while (count < sets.size() && count_ != 0) sets[count++] = &take_first();
   if (count != 0) return count;
-  idle_lanes_ |= uint64_t{1} << lane;
+  idle_executors_ |= uint64_t{1} << executor;
   --working_count_;
   has_ended_.notify_all();
   return 0;

@@ -10,21 +10,21 @@ namespace {
 
 class FlushQueueTest : public testing::Test, protected FlushQueue::Server {
  protected:
-  void open(uint32_t lanes) { ASSERT_TRUE(queue.open(*this, lanes)); }
+  void open(uint32_t executors) { ASSERT_TRUE(queue.open(*this, executors)); }
   void put(size_t begin, size_t end) {
     for (; begin < end; ++begin) queue.put(sets[begin]);
   }
   // Returns the sets' numbers.
-  std::vector<size_t> take(uint32_t lane) {
+  std::vector<size_t> take(uint32_t executor) {
     std::array<PageSet*, FlushQueue::kBatchSets> taken;
     std::vector<size_t> numbers;
-    const size_t count = queue.take(lane, taken);
+    const size_t count = queue.take(executor, taken);
     for (size_t i = 0; i < count; ++i) numbers.push_back(static_cast<size_t>(taken[i] - sets.data()));
     return numbers;
   }
-  size_t take_all(uint32_t lane) {
+  size_t take_all(uint32_t executor) {
     size_t count = 0;
-    while (const size_t some = take(lane).size()) count += some;
+    while (const size_t some = take(executor).size()) count += some;
     return count;
   }
 
@@ -33,7 +33,7 @@ class FlushQueueTest : public testing::Test, protected FlushQueue::Server {
   std::vector<uint32_t> started;
 
  private:
-  void start_flush(uint32_t lane) override { started.push_back(lane); }
+  void start_flush(uint32_t executor) override { started.push_back(executor); }
 };
 
 using Numbers = std::vector<size_t>;
@@ -78,25 +78,25 @@ TEST_F(FlushQueueTest, WhatDoesNotFitIsLeftOut) {
   queue.close();
 }
 
-TEST_F(FlushQueueTest, AsManyLanesAreAtWorkAsThereIsWorkFor) {
-  using Lanes = std::vector<uint32_t>;
+TEST_F(FlushQueueTest, AsManyExecutorsAreAtWorkAsThereIsWorkFor) {
+  using Executors = std::vector<uint32_t>;
   open(2);
   put(0, FlushQueue::kBatchSets);
-  EXPECT_EQ(started, Lanes{0});
+  EXPECT_EQ(started, Executors{0});
   put(FlushQueue::kBatchSets, sets.size());
-  EXPECT_EQ(started, (Lanes{0, 1}));
+  EXPECT_EQ(started, (Executors{0, 1}));
   EXPECT_EQ(take_all(1), FlushQueue::kMaxSets);
-  // The other lane is still working.
+  // The other executor is still working.
   put(0, 1);
-  EXPECT_EQ(started, (Lanes{0, 1}));
+  EXPECT_EQ(started, (Executors{0, 1}));
   EXPECT_EQ(take_all(0), 1u);
   put(0, 1);
-  EXPECT_EQ(started, (Lanes{0, 1, 0}));
+  EXPECT_EQ(started, (Executors{0, 1, 0}));
   EXPECT_EQ(take_all(0), 1u);
   queue.close();
 }
 
-TEST_F(FlushQueueTest, CloseWaitsForLanesAtWork) {
+TEST_F(FlushQueueTest, CloseWaitsForExecutorsAtWork) {
   open(1);
   put(0, 20);
   EXPECT_EQ(take(0).size(), FlushQueue::kBatchSets);

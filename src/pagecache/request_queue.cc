@@ -16,8 +16,8 @@ void RequestQueue::open(Servers& servers, uint32_t most, uint32_t node) {
   CHECK_LT(node_, node_count_);
   session_.open(cache);
   outgoing_ = std::make_unique<Outgoing[]>(node_count_);
-  replies_ = std::make_unique<Servers::Replies[]>(servers.lanes_.count());
-  for (uint32_t i = 0; i < servers.lanes_.count(); ++i) replies_[i].queue = this;
+  replies_ = std::make_unique<Servers::Replies[]>(servers.executors_.count());
+  for (uint32_t i = 0; i < servers.executors_.count(); ++i) replies_[i].queue = this;
 }
 
 void RequestQueue::close() {

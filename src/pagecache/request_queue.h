@@ -88,7 +88,7 @@ class RequestQueue {
   uint32_t node_count_ = 0;
   std::unique_ptr<Outgoing[]> outgoing_;  // by node
   task::WorkList ended_here_;
-  std::unique_ptr<Servers::Replies[]> replies_;  // by lane
+  std::unique_ptr<Servers::Replies[]> replies_;  // by executor
 
   sys::Mutex lock_;
   task::WorkList ended_;         // by servers; with the lock

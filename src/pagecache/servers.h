@@ -1,23 +1,23 @@
 // Servers: threads that carry out requests to a page cache, many at a time each, for threads that do something else meanwhile.
 // (set-associative page cache: messages)
 //
-//   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: requests that have ended──► RequestQueue
+//   RequestQueue ──a message: requests──► an executor, whose tasks carry them out ──a message: requests that have ended──► RequestQueue
 //
-// Each lane belongs to one memory node, and stays on its CPUs; a message goes to a lane of the node on which its requests' pages are. If
-// there are more nodes than lanes, some lanes belong to several nodes, and none is bound to CPUs.
+// Each executor belongs to one memory node, and stays on its CPUs; a message goes to an executor of the node on which its requests' pages are. If
+// there are more nodes than executors, some executors belong to several nodes, and none is bound to CPUs.
 //
 // Messages are lists: nothing is copied, and a message takes one lock and at most one wakeup, however many requests it has. Requests that
-// have ended are sent back when no other task of the lane can run, so that all that have ended meanwhile go together; with several nodes,
-// one turn of the lane later, since there are more messages, each with fewer requests.
+// have ended are sent back when no other task of the executor can run, so that all that have ended meanwhile go together; with several nodes,
+// one turn of the executor later, since there are more messages, each with fewer requests.
 //
-// Lanes also write dirty pages back before others need their frames (flush_queue.h), one batch at a time, each after the requests that came
-// before it. One task of the first lane moves frames between nodes (balancer.h), and another periodically looks for pages that have been
+// Executors also write dirty pages back before others need their frames (flush_queue.h), one batch at a time, each after the requests that came
+// before it. One task of the first executor moves frames between nodes (balancer.h), and another periodically looks for pages that have been
 // dirty for long. If a cache has several Servers, those that were opened first do all this.
 #pragma once
 #include <memory>
 
 #include "pagecache/session.h"
-#include "task/lanes.h"
+#include "task/executors.h"
 
 namespace pagecache {
 
@@ -55,7 +55,7 @@ struct MessageCounts {
   uint64_t reply_messages = 0;
 };
 
-class Servers final : private task::LaneUser, private FlushQueue::Server, private Balancer::Server {
+class Servers final : private task::ExecutorUser, private FlushQueue::Server, private Balancer::Server {
  public:
   // Errors: EINVAL, ENOMEM, EAGAIN: no threads.
   static base::Expected<Servers*> open(PageCache& cache, const ServersOptions& options);
@@ -80,13 +80,13 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
 
  private:
   friend class RequestQueue;
-  // A queue's requests that a lane has carried out and not yet sent back. In the lane's list while there are any.
+  // A queue's requests that an executor has carried out and not yet sent back. In the executor's list while there are any.
   struct alignas(base::kLineBytes) Replies {
     RequestQueue* queue = nullptr;
     task::WorkList ended;
     Replies* next = nullptr;
   };
-  struct alignas(base::kLineBytes) Lane {
+  struct alignas(base::kLineBytes) Executor {
     Servers* servers = nullptr;
     Session session;
     Replies* replies = nullptr;
@@ -104,35 +104,35 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   };
 
   explicit Servers(PageCache& cache) : cache_(cache) {}
-  base::Expected<void> open_lane(uint32_t lane) override;
-  void perform(uint32_t lane, task::Work& work) override;
-  void close_lane(uint32_t lane) override;
-  void start_flush(uint32_t lane) override;
+  base::Expected<void> open_executor(uint32_t executor) override;
+  void perform(uint32_t executor, task::Work& work) override;
+  void close_executor(uint32_t executor) override;
+  void start_flush(uint32_t executor) override;
   void start_balance() override;
   static void run_balancer(void* self);
   static void run_sweeper(void* self);
   base::Expected<void> start(const char* name, void (*entry)(void*), task::Task*& started);
-  void flush_aged(Lane& lane);
-  static void count_flushed(Lane& lane, const WriteCounts& written);
-  void flush(uint32_t lane);
-  static void run_sender(void* lane);
+  void flush_aged(Executor& executor);
+  static void count_flushed(Executor& executor, const WriteCounts& written);
+  void flush(uint32_t executor);
+  static void run_sender(void* executor);
 
   // Sends a message to a server of the node. Any thread.
   void send(uint32_t node, task::WorkList& requests);
-  // The node's next lane, in turn.
-  uint32_t lane_for(uint32_t node);
+  // The node's next executor, in turn.
+  uint32_t executor_for(uint32_t node);
 
   PageCache& cache_;
-  std::unique_ptr<Lane[]> lane_states_;
-  task::Lanes lanes_;
+  std::unique_ptr<Executor[]> executor_states_;
+  task::Executors executors_;
   bool flushes_ = false;
   bool balances_ = false;
-  // Tasks of the first lane, and what they wait for.
+  // Tasks of the first executor, and what they wait for.
   task::InterSemaphore is_to_balance_{0};
   task::Task* balancer_ = nullptr;
   task::IntraSemaphore is_to_end_sweeps_{0};
   task::Task* sweeper_ = nullptr;
-  std::atomic<uint32_t> next_lane_{0};
+  std::atomic<uint32_t> next_executor_{0};
   std::atomic<uint32_t> next_node_{0};  // for a queue that may belong to any node
 };
 

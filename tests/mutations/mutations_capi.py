@@ -62,7 +62,7 @@ MUTATIONS = [
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
 
     # Queues
-    mutation("requests of a key in any order", (WORKERS, ".high % lanes_.count())", ".high * 0 + (reinterpret_cast<uintptr_t>(&request) / sizeof(Request)) % lanes_.count())"), test="capi_threads_test"),
+    mutation("requests of a key in any order", (WORKERS, ".high % executors_.count())", ".high * 0 + (reinterpret_cast<uintptr_t>(&request) / sizeof(Request)) % executors_.count())"), test="capi_threads_test"),
     mutation("what is left after a poll is not told", (QUEUE, "  if (!queue->done.empty()) queue->tell_done();\n", "")),
     mutation("a poll leaves the event set", (QUEUE, "    event.clear();\n", "")),
     mutation("a poll that waits is not told that nothing is under way any more", (QUEUE, "  if (--pending_count == 0) changed.notify_all();\n", "  --pending_count;\n"), test="capi_threads_test", gtest_filter="ThreadsTest.PollsEnd*"),

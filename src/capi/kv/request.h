@@ -3,7 +3,7 @@
 #include <span>
 
 #include "capi/kv/objects.h"
-#include "task/lanes.h"
+#include "task/executors.h"
 
 namespace capi {
 

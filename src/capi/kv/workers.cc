@@ -18,24 +18,26 @@ base::Expected<void> Workers::open(kv::Store& store, uint32_t thread_count, uint
   tasks_each_ = std::max(1u, task_count / thread_count);
   sessions_.reset(new (std::nothrow) kv::Session[thread_count]);
   if (sessions_ == nullptr) return base::failure(ENOMEM, "store: no memory for threads");
-  return lanes_.open({.name = "kv-requests",
-                      .lane_count = thread_count,
-                      .tasks_each = tasks_each_,
-                      .stack_bytes = kStackBytes},
-                     *this);
+  return executors_.open({.name = "kv-requests",
+                          .executor_count = thread_count,
+                          .tasks_each = tasks_each_,
+                          .stack_bytes = kStackBytes},
+                         *this);
 }
 
-base::Expected<void> Workers::open_lane(uint32_t lane) { return sessions_[lane].open(*store_, tasks_each_); }
+base::Expected<void> Workers::open_executor(uint32_t executor) {
+  return sessions_[executor].open(*store_, tasks_each_);
+}
 
 void Workers::submit(Request& request) {
-  lanes_.give(
-      static_cast<uint32_t>(kv::hash_key(store_->identity().secret, request.key).high % lanes_.count()),
+  executors_.give(
+      static_cast<uint32_t>(kv::hash_key(store_->identity().secret, request.key).high % executors_.count()),
       request);
 }
 
-void Workers::perform(uint32_t lane, task::Work& work) {
+void Workers::perform(uint32_t executor, task::Work& work) {
   auto& request = static_cast<Request&>(work);
-  capi::perform(sessions_[lane], request);
+  capi::perform(sessions_[executor], request);
   request.ended(request);
 }
 
