@@ -18,8 +18,8 @@ namespace {
 
 // How much of the table belongs to a region: it should stay in a processor's own cache while the changes are made.
 constexpr uint64_t kRegionTableBytes = 256 << 10;
-// How much of a lane belongs to a region at least: for fewer changes it does not pay to go through so much of the table.
-constexpr uint64_t kRegionLaneBytes = 4 << 10;
+// How much of an area belongs to a region at least: for fewer changes it does not pay to go through so much of the table.
+constexpr uint64_t kRegionAreaBytes = 4 << 10;
 constexpr uint32_t kMixed = 1 << 8;
 constexpr uint32_t kChunk = 128;
 constexpr uint64_t kMaxDelta = ~uint32_t{0};
@@ -39,7 +39,7 @@ __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::
 
 }  // namespace
 
-// A region's part of a lane.
+// A region's part of an area.
 struct Partitioned::Region {
   std::atomic<uint32_t> count{0};  // of staged changes; only the owner changes it
   uint32_t made = 0;  // the first `made` of them are in the table already; under the region's lock
@@ -50,9 +50,9 @@ struct Partitioned::Region {
   std::atomic<uint32_t> code{0};
 };
 
-struct Partitioned::Lane final : StagingLane {
+struct Partitioned::Area final : StagingArea {
   std::atomic<uint64_t> call_stamp{0};  // of the call under way; 0: there is none
-  bool is_free = false;                 // under lanes_lock_
+  bool is_free = false;                 // under areas_lock_
   HugeMemory memory;
   std::byte* lines = nullptr;  // two for each region, which take turns: the open one, and the one before
   Region* regions = nullptr;
@@ -66,7 +66,7 @@ struct Partitioned::Lane final : StagingLane {
   }
 };
 
-// What a lane has staged for a region, as look() has found it for the thread that holds the region's lock.
+// What an area has staged for a region, as look() has found it for the thread that holds the region's lock.
 struct Partitioned::Part {
   Region* region;
   const std::byte* buffer;
@@ -97,14 +97,14 @@ struct Partitioned::Part {
   }
 };
 
-base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, uint64_t lane_bytes,
+base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, uint64_t area_bytes,
                                                            uint64_t key_space, uint64_t home_count,
                                                            bool has_barrier) {
-  if (lane_bytes < kMinLaneBytes)
-    return base::failure(EINVAL, "what a session stages takes ", kMinLaneBytes, " bytes at least, not ",
-                         lane_bytes);
+  if (area_bytes < kMinAreaBytes)
+    return base::failure(EINVAL, "what a session stages takes ", kMinAreaBytes, " bytes at least, not ",
+                         area_bytes);
   const uint64_t wanted = home_count * shape.bucket_bytes / kRegionTableBytes;
-  const uint64_t count = std::clamp<uint64_t>(wanted, 1, lane_bytes / kRegionLaneBytes);
+  const uint64_t count = std::clamp<uint64_t>(wanted, 1, area_bytes / kRegionAreaBytes);
   std::unique_ptr<Partitioned> made(new (std::nothrow) Partitioned(shape, Spread::of(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for what is staged");
   made->streams_ = has_barrier;
@@ -113,7 +113,7 @@ base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, u
     made->make_merged_ = &Partitioned::make_merged<Sizes>;
   };
   if (!with_common_sizes(shape, set)) with_sizes<AnySizes>(shape, set);
-  const uint64_t region_bytes = lane_bytes / count - 2 * base::kLineBytes - sizeof(Region);
+  const uint64_t region_bytes = area_bytes / count - 2 * base::kLineBytes - sizeof(Region);
   made->capacity_ = static_cast<uint32_t>(std::min<uint64_t>(region_bytes / shape.record_bytes(), kNone - 1));
   made->buffer_bytes_ = base::round_up(uint64_t{made->capacity_} * shape.record_bytes(), base::kLineBytes);
   if (auto opened = made->locks_memory_.open(count * sizeof(sys::Mutex), "the locks of regions"); !opened)
@@ -123,87 +123,87 @@ base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, u
 }
 
 Partitioned::~Partitioned() {
-  for (uint32_t i = 0; i < lane_count_.load(std::memory_order_relaxed); ++i) delete lanes_[i];
+  for (uint32_t i = 0; i < area_count_.load(std::memory_order_relaxed); ++i) delete areas_[i];
 }
 
 uint64_t Partitioned::memory_bytes() const {
   uint64_t bytes = locks_memory_.bytes();
-  const uint32_t count = lane_count_.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count; ++i) bytes += lanes_[i]->memory.bytes();
+  const uint32_t count = area_count_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) bytes += areas_[i]->memory.bytes();
   return bytes;
 }
 
-base::Expected<StagingLane*> Partitioned::open_lane() {
-  sys::LockGuard scope(lanes_lock_);
-  const uint32_t count = lane_count_.load(std::memory_order_relaxed);
+base::Expected<StagingArea*> Partitioned::open_area() {
+  sys::LockGuard scope(areas_lock_);
+  const uint32_t count = area_count_.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i) {
-    if (!lanes_[i]->is_free) continue;
-    lanes_[i]->is_free = false;
-    return lanes_[i];
+    if (!areas_[i]->is_free) continue;
+    areas_[i]->is_free = false;
+    return areas_[i];
   }
-  if (count == kMaxLanes)
-    return base::failure(ENOMEM, "at most ", uint64_t{kMaxLanes}, " sessions stage at a time");
-  std::unique_ptr<Lane> lane(new (std::nothrow) Lane);
-  if (lane == nullptr) return base::failure(ENOMEM, "no memory for what is staged");
+  if (count == kMaxAreas)
+    return base::failure(ENOMEM, "at most ", uint64_t{kMaxAreas}, " sessions stage at a time");
+  std::unique_ptr<Area> area(new (std::nothrow) Area);
+  if (area == nullptr) return base::failure(ENOMEM, "no memory for what is staged");
   const uint64_t regions = regions_.bucket_count();
   const uint64_t buffers_at = 0, stamps_at = buffers_at + regions * buffer_bytes_;
   const uint64_t lines_at =
       base::round_up(stamps_at + regions * capacity_ * sizeof(uint32_t), base::kLineBytes);
   const uint64_t regions_at = lines_at + regions * 2 * base::kLineBytes;
   const uint64_t codes_at = regions_at + regions * sizeof(Region);
-  if (auto opened = lane->memory.open(codes_at + regions * capacity_, "what a session stages"); !opened)
+  if (auto opened = area->memory.open(codes_at + regions * capacity_, "what a session stages"); !opened)
     return std::unexpected(opened.error());
-  lane->buffers = lane->memory.at<std::byte>(buffers_at);
-  lane->stamps = lane->memory.at<uint32_t>(stamps_at);
-  lane->lines = lane->memory.at<std::byte>(lines_at);
-  lane->regions = lane->memory.at<Region>(regions_at);  // zeros, that is empty
-  lane->codes = lane->memory.at<uint8_t>(codes_at);
-  lanes_[count] = lane.release();
+  area->buffers = area->memory.at<std::byte>(buffers_at);
+  area->stamps = area->memory.at<uint32_t>(stamps_at);
+  area->lines = area->memory.at<std::byte>(lines_at);
+  area->regions = area->memory.at<Region>(regions_at);  // zeros, that is empty
+  area->codes = area->memory.at<uint8_t>(codes_at);
+  areas_[count] = area.release();
   if (count == 1) begin_stamps();
   // Pairs with the acquire in look_at_all() and staged_count().
-  lane_count_.store(count + 1, std::memory_order_release);
-  return lanes_[count];
+  area_count_.store(count + 1, std::memory_order_release);
+  return areas_[count];
 }
 
-// Called before the second lane is used: from now on changes need stamps. What the first lane has staged so far is older than all that others will stage.
+// Called before the second area is used: from now on changes need stamps. What the first area has staged so far is older than all that others will stage.
 void Partitioned::begin_stamps() {
   has_stamps_.store(true, std::memory_order_relaxed);
   sys::pass_seldom(streams_);  // the other side is pass_often() in put()
   // Waits for the end of a call that may not have seen has_stamps_, before others stage anything. Pairs with the release in put().
-  const std::atomic<uint64_t>& call_stamp = lanes_[0]->call_stamp;
+  const std::atomic<uint64_t>& call_stamp = areas_[0]->call_stamp;
   const uint64_t under_way = call_stamp.load(std::memory_order_acquire);
   while (under_way != 0 && call_stamp.load(std::memory_order_acquire) == under_way) sched_yield();
 }
 
-// What is staged stays in the lane; the next session that needs a lane takes this one over.
-void Partitioned::close_lane(StagingLane* lane) {
-  sys::LockGuard scope(lanes_lock_);
-  static_cast<Lane*>(lane)->is_free = true;
+// What is staged stays in the area; the next session that needs an area takes this one over.
+void Partitioned::close_area(StagingArea* area) {
+  sys::LockGuard scope(areas_lock_);
+  static_cast<Area*>(area)->is_free = true;
 }
 
 Staged Partitioned::put(Session& session, Job& job) {
-  Lane& lane = *static_cast<Lane*>(session.lane());
+  Area& area = *static_cast<Area*>(session.area());
   const uint64_t stamp = sys::cycle_clock();
   // Relaxed: the counts, which are stored after it, publish it; and see begin_stamps().
-  lane.call_stamp.store(stamp, std::memory_order_relaxed);
+  area.call_stamp.store(stamp, std::memory_order_relaxed);
   sys::pass_often(streams_);
   const bool has_room =
-      (this->*put_)(session, job, lane, has_stamps_.load(std::memory_order_relaxed) ? stamp : 0);
+      (this->*put_)(session, job, area, has_stamps_.load(std::memory_order_relaxed) ? stamp : 0);
   sys::drain_streams();
   // Pairs with the acquire in look(): a thread that sees that the call has ended sees all that the call has staged.
-  lane.call_stamp.store(0, std::memory_order_release);
+  area.call_stamp.store(0, std::memory_order_release);
   return has_room ? Staged::kDone : Staged::kNoRoom;
 }
 
 // `stamp` 0: the changes get no stamps. False: a region is full, and the table has no room for its changes.
 template <class Sizes>
-bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp) {
+bool Partitioned::put_all(Session& session, Job& job, Area& area, uint64_t stamp) {
   const Sizes sizes(shape_);
   const uint32_t code = job.code.byte();
   for (; job.done_count < job.count; ++job.done_count) {
     const std::byte* const key = job.keys + job.done_count * job.key_stride;
     const uint64_t number = regions_.home(load_key(key, sizes.key_bytes()));
-    Region& region = lane.regions[number];
+    Region& region = area.regions[number];
     uint32_t count = region.count.load(std::memory_order_relaxed);
     if (count == capacity_ ||
         (stamp != 0 && count != 0 && region.first_stamped.load(std::memory_order_relaxed) != kNone &&
@@ -216,14 +216,14 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
       region.code.store(code, std::memory_order_relaxed);
     } else if (const uint32_t known = region.code.load(std::memory_order_relaxed); known != code)
         [[unlikely]] {
-      note_code(region, lane.codes + number * capacity_, count, code);
+      note_code(region, area.codes + number * capacity_, count, code);
     }
     if (stamp != 0) {
       if (region.first_stamped.load(std::memory_order_relaxed) == kNone) {
         region.begin_stamp = stamp;
         region.first_stamped.store(count, std::memory_order_relaxed);
       }
-      lane.stamps[number * capacity_ + count] = static_cast<uint32_t>(stamp - region.begin_stamp);
+      area.stamps[number * capacity_ + count] = static_cast<uint32_t>(stamp - region.begin_stamp);
     }
     std::byte record[kMaxRecordBytes];
     __builtin_memcpy(record, key, sizes.key_bytes());
@@ -231,13 +231,13 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
       __builtin_memcpy(record + sizes.key_bytes(), job.given + job.done_count * job.given_stride,
                        sizes.value_bytes());
     const uint64_t at = uint64_t{count} * sizes.record_bytes(), in_line = at % base::kLineBytes;
-    std::byte* const line = lane.line(number, at);
+    std::byte* const line = area.line(number, at);
     const uint64_t first = std::min<uint64_t>(sizes.record_bytes(), base::kLineBytes - in_line);
     copy_open(line + in_line, record, first);
     if (in_line + first == base::kLineBytes) {
-      std::byte* const to = lane.buffers + number * buffer_bytes_ + (at - in_line);
+      std::byte* const to = area.buffers + number * buffer_bytes_ + (at - in_line);
       streams_ ? sys::stream_line(to, line) : static_cast<void>(memcpy(to, line, base::kLineBytes));
-      copy_open(lane.line(number, at + first), record + first, sizes.record_bytes() - first);
+      copy_open(area.line(number, at + first), record + first, sizes.record_bytes() - first);
     }
     // Pairs with the acquire in look().
     region.count.store(count + 1, std::memory_order_release);
@@ -256,19 +256,19 @@ void Partitioned::note_code(Region& region, uint8_t* codes, uint32_t count, uint
   if (known != kMixed) region.code.store(kMixed, std::memory_order_release);
 }
 
-// Sets `part` to the lane's changes in the region that may be made now: those of calls that began before `limit` and have returned; all, if the lane is
+// Sets `part` to the area's changes in the region that may be made now: those of calls that began before `limit` and have returned; all, if the area is
 // `own`. False: there are none. REQUIRES: the region's lock.
-bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t limit, Part& part) const {
-  Region& region = lane.regions[number];
+bool Partitioned::look(Area& area, uint64_t number, const Area* own, uint64_t limit, Part& part) const {
+  Region& region = area.regions[number];
   uint32_t count = region.count.load(std::memory_order_acquire);
   if (count == region.made) return false;
   part.region = &region;
-  part.buffer = lane.buffers + number * buffer_bytes_;
-  part.stamps = lane.stamps + number * capacity_;
+  part.buffer = area.buffers + number * buffer_bytes_;
+  part.stamps = area.stamps + number * capacity_;
   part.at = region.made;
   for (bool has_changed = false;;) {
-    const uint64_t call_stamp = &lane == own ? 0 : lane.call_stamp.load(std::memory_order_acquire);
-    uint64_t end_stamp = &lane == own ? ~uint64_t{0} : limit;
+    const uint64_t call_stamp = &area == own ? 0 : area.call_stamp.load(std::memory_order_acquire);
+    uint64_t end_stamp = &area == own ? ~uint64_t{0} : limit;
     if (call_stamp != 0) end_stamp = std::min(call_stamp, limit);
     part.first_stamped = region.first_stamped.load(std::memory_order_relaxed);
     part.end = count;
@@ -279,7 +279,7 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
     // Step 3. Changes without stamps may belong to the call that is under way.
     if (streams_ && (has_changed || (call_stamp != 0 && (part.end < count || part.at < part.first_stamped))))
       sys::process_barrier();
-    copy_open(part.line, lane.line(number, part.line_begin), base::kLineBytes);
+    copy_open(part.line, area.line(number, part.line_begin), base::kLineBytes);
     std::atomic_thread_fence(std::memory_order_acquire);
     const uint32_t now = region.count.load(std::memory_order_acquire);
     if (now == count) break;
@@ -288,21 +288,21 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t li
   }
   // kMixed may have been set for changes after the count; the codes of those before it are there in that case, too.
   const uint32_t code = region.code.load(std::memory_order_acquire);
-  part.codes = code == kMixed ? lane.codes + number * capacity_ : nullptr;
+  part.codes = code == kMixed ? area.codes + number * capacity_ : nullptr;
   part.code = static_cast<uint8_t>(code);
   return part.at < part.end;
 }
 
-// Looks at all lanes; fills `parts` from the front, and returns how many there are. REQUIRES: the region's lock.
-uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts) const {
+// Looks at all areas; fills `parts` from the front, and returns how many there are. REQUIRES: the region's lock.
+uint32_t Partitioned::look_at_all(uint64_t number, const Area* own, Part* parts) const {
   uint32_t found = 0;
-  // Lanes are looked at one after the other. A change of a call that begins later than now may have to follow one in a lane that was looked at before
+  // Areas are looked at one after the other. A change of a call that begins later than now may have to follow one in an area that was looked at before
   // that one was staged; so it is left for later.
   const uint64_t limit = sys::cycle_clock();
   sys::finish_loads();
-  // Pairs with the release in open_lane().
-  const uint32_t count = lane_count_.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count; ++i) found += look(*lanes_[i], number, own, limit, parts[found]);
+  // Pairs with the release in open_area().
+  const uint32_t count = area_count_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) found += look(*areas_[i], number, own, limit, parts[found]);
   return found;
 }
 
@@ -314,8 +314,8 @@ void Partitioned::fetch(const Session& session, uint64_t number, uint32_t change
   if (changes * kLinesPerChange >= (end - begin) * shape_.lines()) buckets.fetch(begin, end);
 }
 
-// Makes changes that are all in the caller's own lane, without copying them.
-bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& part) const {
+// Makes changes that are all in the caller's own area, without copying them.
+bool Partitioned::make_own(Session& session, Area& own, uint64_t number, Part& part) const {
   const uint32_t record_bytes = shape_.record_bytes();
   std::byte* const buffer = own.buffers + number * buffer_bytes_;
   if (part.line_begin < buffer_bytes_) memcpy(buffer + part.line_begin, part.line, base::kLineBytes);
@@ -332,7 +332,7 @@ bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& p
   return job.done_count == job.count;
 }
 
-// Makes the changes of several lanes in the order of their stamps.
+// Makes the changes of several areas in the order of their stamps.
 template <class Sizes>
 bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
   const Sizes sizes(shape_);
@@ -373,9 +373,9 @@ bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
 }
 
 bool Partitioned::make_region(Session& session, uint64_t number) {
-  Lane* const own = static_cast<Lane*>(session.lane());
+  Area* const own = static_cast<Area*>(session.area());
   sys::LockGuard scope(locks_[number]);
-  Part parts[kMaxLanes];
+  Part parts[kMaxAreas];
   const uint32_t count = look_at_all(number, own, parts);
   uint32_t changes = 0;
   for (const Part& part : std::span(parts, count)) changes += part.end - part.at;
@@ -393,9 +393,9 @@ bool Partitioned::make_region(Session& session, uint64_t number) {
 }
 
 // May a change of the key be staged? If there are too many changes to look at, the answer is yes.
-bool Partitioned::may_have(uint64_t number, const Key& key, const Lane* own) {
+bool Partitioned::may_have(uint64_t number, const Key& key, const Area* own) {
   sys::LockGuard scope(locks_[number]);
-  Part parts[kMaxLanes];
+  Part parts[kMaxAreas];
   const uint32_t count = look_at_all(number, own, parts);
   for (const Part& part : std::span(parts, count)) {
     if (part.end - part.at > kMaxScanned) return true;
@@ -412,7 +412,7 @@ Staged Partitioned::settle(Session& session, const Job& job) {
   for (size_t i = 0; i < job.count; ++i) {
     const Key key = load_key(job.keys + i * job.key_stride, shape_.key_bytes);
     const uint64_t number = regions_.home(key);
-    if (may_have(number, key, static_cast<Lane*>(session.lane())) && !make_region(session, number))
+    if (may_have(number, key, static_cast<Area*>(session.area())) && !make_region(session, number))
       return Staged::kNoRoom;
   }
   return Staged::kDone;
@@ -426,10 +426,10 @@ Staged Partitioned::flush(Session& session) {
 
 uint64_t Partitioned::staged_count() const {
   uint64_t count = 0;
-  const uint32_t lanes = lane_count_.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < lanes; ++i)
+  const uint32_t areas = area_count_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < areas; ++i)
     for (uint64_t number = 0; number < regions_.bucket_count(); ++number) {
-      const Region& region = lanes_[i]->regions[number];
+      const Region& region = areas_[i]->regions[number];
       count += region.count.load(std::memory_order_relaxed) - region.made;
     }
   return count;

@@ -21,7 +21,7 @@ Session::Session(Table& table, Whose whose) : table_(table), gate_(table.has_bar
 Session::~Session() {
   sys::LockGuard scope(table_.growth_lock_);
   table_.shut_gates();
-  if (lane_ != nullptr) table_.staging_->close_lane(lane_);
+  if (area_ != nullptr) table_.staging_->close_area(area_);
   Session** at = &table_.sessions_;
   while (*at != this) at = &(*at)->next_;
   *at = next_;
@@ -122,12 +122,12 @@ Session::Did Session::did_of(Staged staged) {
 }
 
 Session::Did Session::stage(Staging& staging, Job& job) {
-  if (lane_ == nullptr) {
-    auto lane = staging.open_lane();
-    // If staging is the table's own choice, the lack of a lane is no error: the session does without staging.
-    if (!lane && table_.chooses_.load(std::memory_order_relaxed)) return settle_and_apply(&staging, job);
-    if (!lane) return Did::kNoMemory;
-    lane_ = *lane;
+  if (area_ == nullptr) {
+    auto area = staging.open_area();
+    // If staging is the table's own choice, the lack of an area is no error: the session does without staging.
+    if (!area && table_.chooses_.load(std::memory_order_relaxed)) return settle_and_apply(&staging, job);
+    if (!area) return Did::kNoMemory;
+    area_ = *area;
   }
   return did_of(staging.put(*this, job));
 }

@@ -12,9 +12,9 @@ namespace batch {
 class Session;
 
 // A session's own part of a staging, if it has one.
-class StagingLane {
+class StagingArea {
  public:
-  virtual ~StagingLane() = default;
+  virtual ~StagingArea() = default;
 };
 
 // The result of a call of a staging.
@@ -42,9 +42,9 @@ class Staging {
   // The same, while nobody else is inside a gate. False: a change has no room.
   virtual bool flush_alone(Session& session) { return flush(session) == Staged::kDone; }
 
-  // Is called before a session's first put(), and close_lane() after its last. Null: sessions need no lanes. Errors: ENOMEM.
-  virtual base::Expected<StagingLane*> open_lane() { return nullptr; }
-  virtual void close_lane(StagingLane*) {}
+  // Is called before a session's first put(), and close_area() after its last. Null: sessions need no areas. Errors: ENOMEM.
+  virtual base::Expected<StagingArea*> open_area() { return nullptr; }
+  virtual void close_area(StagingArea*) {}
 
   // How many changes are staged. REQUIRES: nobody else is inside a gate.
   virtual uint64_t staged_count() const = 0;

@@ -53,7 +53,7 @@ TEST(StagingTest, MoreSessionsThanMayStageAreTold) {
     job.outcomes = nullptr;
     ASSERT_EQ(sessions.back()->run(job), i < 256 ? Session::Ran::kAll : Session::Ran::kNoMemory) << i;
   }
-  // A closed session leaves its lane to others.
+  // A closed session leaves its area to others.
   sessions.erase(sessions.begin());
   Job job = keys.job(Action::kUpsert);
   job.outcomes = nullptr;

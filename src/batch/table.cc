@@ -126,7 +126,7 @@ base::Expected<Table::OldStaging> Table::set_engine(Engine engine) {
   if (!staging) return std::unexpected(staging.error());
   if (engine == Engine::kTagged || engine == Engine::kPartitioned)
     if (auto added = buckets_.add_tags(); !added) return std::unexpected(added.error());
-  for (Session* session = sessions_; session != nullptr; session = session->next_) session->lane_ = nullptr;
+  for (Session* session = sessions_; session != nullptr; session = session->next_) session->area_ = nullptr;
   std::swap(staging_, *staging);
   engine_.store(engine, std::memory_order_relaxed);
   choose_run();

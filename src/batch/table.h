@@ -232,7 +232,7 @@ class Session {
     gate_.leave();
   }
   const Buckets& buckets() const { return table_.buckets_; }
-  StagingLane* lane() const { return lane_; }
+  StagingArea* area() const { return area_; }
 
  private:
   friend class Table;
@@ -265,7 +265,7 @@ class Session {
   uint64_t recent_keys_ = 0;    // since this session last called look_at_answers()
   uint64_t stale_changes_ = 0;  // staged since the last flush
   bool drops_ = false;
-  StagingLane* lane_ = nullptr;
+  StagingArea* area_ = nullptr;
   Session* next_ = nullptr;  // under the table's sessions_lock_
 };
 

@@ -57,8 +57,8 @@ MUTATIONS = [
     mutation("a region is emptied while others have not made all of it", (PARTITIONED, "  own->regions[number].made = 0;\n", ""), gtest_filter="*partitioned*"),
     mutation("codes of the first changes are not written down", (PARTITIONED, "  if (known != kMixed) memset(codes, static_cast<int>(known), count);\n", ""), gtest_filter="*AnyKeys*partitioned*"),
     mutation("changes that differ are all alike", (PARTITIONED, "  if (known != kMixed) region.code.store(kMixed, std::memory_order_release);\n", ""), gtest_filter="*AnyKeys*partitioned*"),
-    mutation("a record that goes over the end of a line is cut", (PARTITIONED, "      copy_open(lane.line(number, at + first), record + first, sizes.record_bytes() - first);\n", ""), gtest_filter="*AnyKeys*partitioned*"),
-    mutation("what of others' is in a line is not looked at", (PARTITIONED, "    copy_open(part.line, lane.line(number, part.line_begin), base::kLineBytes);\n", ""), gtest_filter="*partitioned*"),
+    mutation("a record that goes over the end of a line is cut", (PARTITIONED, "      copy_open(area.line(number, at + first), record + first, sizes.record_bytes() - first);\n", ""), gtest_filter="*AnyKeys*partitioned*"),
+    mutation("what of others' is in a line is not looked at", (PARTITIONED, "    copy_open(part.line, area.line(number, part.line_begin), base::kLineBytes);\n", ""), gtest_filter="*partitioned*"),
     mutation("reads do not see what sessions have staged", (PARTITIONED, "    if (may_have(number, key,", "    if (false && may_have(number, key,"), gtest_filter="*partitioned*"),
     mutation("changes of a merge that found no room are gone", (PARTITIONED, "      for (size_t i = 0; i < job.done_count; ++i) ++from[i]->region->made;\n", "      for (size_t i = 0; i < count; ++i) ++from[i]->region->made;\n"), gtest_filter="*Threads*partitioned*"),
 
