@@ -155,18 +155,20 @@ bool isRow(const Loop *L, ScalarEvolution &SE) {
           L->getLoopLatch()->getTerminator()->getMetadata(StripKind))
     return !mdconst::extract<ConstantInt>(Strip->getOperand(0))->isZero();
   const Loop *Around = L->getParentLoop();
-  if (!Around)
+  const SCEV *Taken = SE.getBackedgeTakenCount(L);
+  if (!Around || isa<SCEVCouldNotCompute>(Taken) ||
+      !SCEVExprContains(Taken, [&](const SCEV *S) {
+        auto *Unknown = dyn_cast<SCEVUnknown>(S);
+        return Unknown && !Around->isLoopInvariant(Unknown->getValue());
+      }))
     return false;
-  for (BasicBlock *BB : Around->blocks())
-    if (any_of(*BB, endsTranslations))
-      return false;
   for (BasicBlock *BB : L->blocks())
     for (Instruction &I : *BB)
       if (getLoadStorePointerOperand(&I) && getLoadStoreType(&I)->isVectorTy())
         return false;
-  return SCEVExprContains(SE.getBackedgeTakenCount(L), [&](const SCEV *S) {
-    auto *Unknown = dyn_cast<SCEVUnknown>(S);
-    return Unknown && !Around->isLoopInvariant(Unknown->getValue());
+  // Last: a loop may be around thousands of others.
+  return none_of(Around->blocks(), [](const BasicBlock *BB) {
+    return any_of(*BB, endsTranslations);
   });
 }
 
