@@ -237,10 +237,15 @@ void Splitter::split() {
   for (const PagePointer &P : Plan.Pointers) {
     Translation &T = *Anchored++;
     for (const PagePointer::Member &M : P.Members) {
-      auto *Copy = cast<Instruction>(inFast(M.Inst));
-      T.Followers.push_back(Copy);
-      Result.Shared[{Copy, M.Operand}] = &T;
+      Value *Copy = Copies.lookup(M.Inst);
+      // What only the condition was computed from is gone.
+      if (!Copy)
+        continue;
+      T.Followers.push_back(cast<Instruction>(Copy));
+      Result.Shared[{cast<Instruction>(Copy), M.Operand}] = &T;
     }
+    if (T.Followers.empty())
+      Result.Shared.erase({T.Leader, 0});
   }
   for (BasicBlock *BB : Blocks)
     for (Instruction &I : *BB)

@@ -218,6 +218,31 @@ out:
   ret i64 %rest
 }
 
+; What only decides when the loop ends, here a base that both sides have in common, is in what is left of the loop alone.
+; CHECK-LABEL: define void @until_met(
+; CHECK: spill.fast:
+; CHECK-NOT: load ptr
+; CHECK: spill.done:
+; CHECK: spill.body:
+; CHECK: load ptr, ptr %spill.pointer
+; CHECK: ret
+define void @until_met(ptr %object, ptr %to, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i64, ptr %to, i64 %i
+  store i64 %i, ptr %e, align 8
+  %i.next = add nuw i64 %i, 1
+  %base = load ptr, ptr %object, align 8
+  %at = getelementptr inbounds i8, ptr %base, i64 %i.next
+  %end = getelementptr inbounds i8, ptr %base, i64 %n
+  %done = icmp eq ptr %at, %end
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
 ; Rows of a graph, whose length is loaded in the loop around: most are short.
 ; CHECK-LABEL: define i32 @rows(
 ; CHECK-NOT: spill.plan
