@@ -68,7 +68,7 @@ private:
   bool isFar(Value *Pointer, Loop *L, bool Loads);
   bool mayLoadAnyTime(LoadInst *Load, Loop *L);
   bool isSure(LookPlan &Plan, LoadInst *Load);
-  bool mayWait(const Loop *L);
+  bool mayWait(Loop *L);
   bool slice(LookPlan &Plan, Value *V, SetVector<Instruction *> &Found,
              bool MayBeAtomic = false);
   bool isLoaded(LookPlan &Plan, Value *V);
@@ -285,19 +285,23 @@ bool LookPlanner::isSure(LookPlan &Plan, LoadInst *Load) {
   });
 }
 
-// Whether an iteration of L may spin in an inner loop until others store
-// something. They may never do so, and then no iteration follows.
-bool LookPlanner::mayWait(const Loop *L) {
-  auto SeesOthers = [](const Instruction &I) {
-    return awaitsOthers(I) || isa<AtomicRMWInst, AtomicCmpXchgInst>(I);
+// Whether an iteration of L may spin in an inner loop, or in any other cycle,
+// until others store something. They may never do so, and then no iteration
+// follows.
+bool LookPlanner::mayWait(Loop *L) {
+  auto SeesOthers = [](const Loop *In) {
+    return any_of(In->blocks(), [](const BasicBlock *BB) {
+      return any_of(*BB, [](const Instruction &I) {
+        return awaitsOthers(I) || isa<AtomicRMWInst, AtomicCmpXchgInst>(I);
+      });
+    });
   };
-  return any_of(L->getLoopsInPreorder(), [&](const Loop *Inner) {
-    return Inner != L &&
-           isa<SCEVCouldNotCompute>(SE.getBackedgeTakenCount(Inner)) &&
-           any_of(Inner->blocks(), [&](const BasicBlock *BB) {
-             return any_of(*BB, SeesOthers);
-           });
-  });
+  return (SeesOthers(L) && hasOtherCycles(L, LI)) ||
+         any_of(L->getLoopsInPreorder(), [&](const Loop *Inner) {
+           return Inner != L &&
+                  isa<SCEVCouldNotCompute>(SE.getBackedgeTakenCount(Inner)) &&
+                  SeesOthers(Inner);
+         });
 }
 
 // Records where Load, which an address or a guard needs, may load from.

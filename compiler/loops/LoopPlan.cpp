@@ -6,7 +6,9 @@
 #include "loops/LoopSplit.h"
 
 #include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/LoopIterator.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -76,11 +78,17 @@ bool Planner::isSplittable(Loop *L) const {
   if (MaxTrips != 0 && MaxTrips < MinTripCount)
     return false;
   unsigned Instructions = 0;
+  bool Awaits = false;
   for (BasicBlock *BB : L->blocks())
-    for (Instruction &I : *BB)
+    for (Instruction &I : *BB) {
       if (endsTranslations(I) || isUnique(I) || isa<AllocaInst>(I) ||
           I.getType()->isTokenTy() || ++Instructions > MaxInstructions)
         return false;
+      Awaits |= awaitsOthers(I);
+    }
+  // The loop itself ends, but what it contains might wait.
+  if (Awaits && hasOtherCycles(L, LI))
+    return false;
   return isa<BranchInst>(L->getLoopLatch()->getTerminator()) && !isRow(L, SE);
 }
 
@@ -139,6 +147,12 @@ static bool isComputable(Value *V, Loop *L, unsigned Depth = 0) {
     return false;
   return all_of(I->operands(),
                 [&](Value *O) { return isComputable(O, L, Depth + 1); });
+}
+
+bool hasOtherCycles(Loop *L, const LoopInfo &LI) {
+  LoopBlocksRPO Order(L);
+  Order.perform(&LI);
+  return containsIrreducibleCFG<const BasicBlock *>(Order, LI);
 }
 
 static constexpr StringLiteral StripKind = "spill.strip";

@@ -21,7 +21,8 @@
 //      exit.
 //   2  Accesses under conditions may share such a translation if they lie at a
 //      constant distance: the plan keeps them in the same page.
-//   3  Nothing is called between "enter" and the last iteration of "fast".
+//   3  Nothing is called between "enter" and the last iteration of "fast", and
+//      nothing waits there until others store something (Kills.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_LOOPSPLIT_H
@@ -36,6 +37,7 @@
 
 namespace llvm {
 class Loop;
+class LoopInfo;
 class ScalarEvolution;
 class TargetTransformInfo;
 } // namespace llvm
@@ -77,6 +79,10 @@ llvm::Value *expandTripCount(llvm::Loop *L, llvm::ScalarEvolution &SE,
 /// where one ends the next begins. So such a loop is not split, but its pages
 /// are held across all rows (Held.h).
 bool isRow(const llvm::Loop *L, llvm::ScalarEvolution &SE);
+
+/// Whether L contains cycles that may be entered at two places. LoopInfo does
+/// not know these.
+bool hasOtherCycles(llvm::Loop *L, const llvm::LoopInfo &LI);
 
 /// Records whether a loop was a row before it became a strip: an inner loop of
 /// a few iterations that an outer one repeats (Prefetch.h). Latch: the latch's

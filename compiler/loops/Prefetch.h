@@ -28,7 +28,7 @@
 //   1  Only simple loads are done ahead: none that are volatile, and for
 //      addresses none that are atomic.
 //   2  What each iteration loads in any case may be loaded from plain memory,
-//      if the loop's count says that the iteration will come, if no inner loop
+//      if the loop's count says that the iteration will come, if no inner cycle
 //      may wait for other threads before that, and if the address depends on
 //      nothing that the loop stores before that, that is a final value of an
 //      inner loop, or that is a guess (3). So may what lies at a constant

@@ -243,6 +243,39 @@ out:
   ret void
 }
 
+; An iteration that may wait for others, in a cycle that is entered at two places, translates each time.
+; CHECK-LABEL: define i64 @wait_for_each(
+; CHECK-NOT: spill.plan
+; CHECK: ret
+define i64 @wait_for_each(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %latch ]
+  %e = getelementptr inbounds { i64, i32, i32 }, ptr %p, i64 %i
+  %v = load i64, ptr %e, align 8
+  %odd = trunc i64 %v to i1
+  br i1 %odd, label %a, label %b
+a:
+  %first.at = getelementptr inbounds i8, ptr %e, i64 8
+  %first = load atomic i32, ptr %first.at acquire, align 4
+  %unset = icmp eq i32 %first, 0
+  br i1 %unset, label %b, label %latch
+b:
+  %second.at = getelementptr inbounds i8, ptr %e, i64 12
+  %second = load atomic i32, ptr %second.at acquire, align 4
+  %clear = icmp eq i32 %second, 0
+  br i1 %clear, label %a, label %latch
+latch:
+  %s.next = add i64 %s, %v
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
 ; Rows of a graph, whose length is loaded in the loop around: most are short.
 ; CHECK-LABEL: define i32 @rows(
 ; CHECK-NOT: spill.plan

@@ -532,6 +532,39 @@ out:
   ret i64 %s.next
 }
 
+; So may any other cycle, which is entered at two places.
+; CHECK-LABEL: define i64 @published_by_either(
+; CHECK: call preserve_allcc i64 @published_by_either.spill.ahead(
+define i64 @published_by_either(ptr %counts, ptr %log, ptr %values, i64 %n) {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %there ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %there ]
+  %odd = trunc i64 %i to i1
+  br i1 %odd, label %first, label %second
+first:
+  %by.first = load atomic i64, ptr %counts acquire, align 8
+  %is.by.first = icmp ugt i64 %by.first, %i
+  br i1 %is.by.first, label %there, label %second
+second:
+  %second.at = getelementptr inbounds i64, ptr %counts, i64 1
+  %by.second = load atomic i64, ptr %second.at acquire, align 8
+  %is.by.second = icmp ugt i64 %by.second, %i
+  br i1 %is.by.second, label %there, label %first
+there:
+  %at = getelementptr inbounds i64, ptr %log, i64 %i
+  %key = load i64, ptr %at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  %value = load i64, ptr %value.at, align 8
+  %s.next = add i64 %s, %value
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %each
+out:
+  ret i64 %s.next
+}
+
 ; What looks ahead: what each iteration loads may come from plain memory, the address is only told of.
 ; CHECK-LABEL: define internal preserve_allcc i64 @indirect.spill.ahead(
 ; CHECK: [[STATE:%.*]] = call ptr @__spillway_look_ahead_begin(ptr @indirect.spill.ahead.loop, i64 {{%.*}}, i64 {{%.*}}, ptr
@@ -606,6 +639,9 @@ out:
 ; CHECK: call void @__spillway_look_ahead_note(
 
 ; CHECK-LABEL: define internal preserve_allcc i64 @published.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @published_by_either.spill.ahead(
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
 ; CHECK: call void @__spillway_look_ahead_note(
 
