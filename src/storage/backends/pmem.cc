@@ -20,22 +20,28 @@ using persist::DomainKind;
 
 class PmemDevice final : public Device {
  public:
-  // The medium is closed with the device; if it has no descriptor, there is no file. `lines` is null unless the kind is kDevice.
-  PmemDevice(char* bytes, uint64_t capacity_bytes, const Medium& medium, DomainKind kind,
-             persist::LineDevice* lines)
-      : bytes_(bytes), medium_(medium), kind_(kind), lines_(lines) {
+  // The medium is closed with the device; if it has no descriptor, there is no file.
+  PmemDevice(char* bytes, uint64_t capacity_bytes, const Medium& medium, DomainKind kind)
+      : bytes_(bytes), medium_(medium), kind_(kind) {
     capacity_bytes_ = capacity_bytes;
     whereabouts_.descriptor = medium.descriptor;
+    persist::Settings settings;
+    settings.way = persist::Way::kInline;
+    settings.instruction = sys::best_line_flush();
+    runtime_.configure(settings);
   }
 
-  persist::Domain domain() const {
+  // From now on writes become durable. Errors: as persist::Runtime::add_domain.
+  base::Expected<void> begin(persist::LineDevice* lines) {
     const auto address = reinterpret_cast<uintptr_t>(bytes_);
-    return {.begin = address, .end = address + capacity_bytes_, .kind = kind_, .device = lines_};
+    return runtime_.add_domain(
+        {.begin = address, .end = address + capacity_bytes_, .kind = kind_, .device = lines});
   }
   void set_name(std::string_view name) { base::TextRef(name_, sizeof name_) << name; }
 
   char* at(uint64_t offset_bytes) const { return bytes_ + offset_bytes; }
   DomainKind kind() const { return kind_; }
+  persist::Runtime& runtime() { return runtime_; }
 
  private:
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
@@ -48,31 +54,17 @@ class PmemDevice final : public Device {
   char* const bytes_;
   const Medium medium_;
   const DomainKind kind_;
-  persist::LineDevice* const lines_;
+  persist::Runtime runtime_;
 };
 
-// Each has a runtime of its own: when a process forks, another thread may be opening or closing a queue, and holds the lock of that queue's runtime,
-// which in the child nobody gives back.
 class PmemQueue final : public Queue {
  public:
-  PmemQueue(PmemDevice& device, size_t depth) : Queue(device, depth), pmem_(device) {
-    persist::Settings settings;
-    settings.way = persist::Way::kInline;
-    settings.instruction = sys::best_line_flush();
-    runtime_.configure(settings);
-  }
-
-  // From now on writes become durable. Errors: ENOMEM, after which the queue is to be freed.
-  base::Expected<void> open() {
-    CHECK(runtime_.add_domain(pmem_.domain()));
-    thread_ = runtime_.enter();
-    if (thread_ == nullptr) return base::failure(ENOMEM, "no memory for a queue's flushes");
-    return {};
-  }
+  PmemQueue(PmemDevice& device, size_t depth)
+      : Queue(device, depth), pmem_(device), thread_(device.runtime()) {}
 
   // Called by copies.
-  void flush(uintptr_t address, size_t bytes) { thread_->flush(address, bytes); }
-  void copied(uintptr_t, size_t bytes) { thread_->note_copied(bytes / base::kLineBytes); }
+  void flush(uintptr_t address, size_t bytes) { thread_.flush(address, bytes); }
+  void copied(uintptr_t, size_t bytes) { thread_.note_copied(bytes / base::kLineBytes); }
   bool has_streams(uintptr_t, uintptr_t) const { return pmem_.kind() == DomainKind::kMemory; }
 
  private:
@@ -95,28 +87,20 @@ class PmemQueue final : public Queue {
   // A write is durable when it ends, except through the page cache, where a flush has the kernel write what all queues have written.
   void finish(Io& io) {
     if (pmem_.kind() == DomainKind::kFile && io.operation == Operation::kWrite) return;
-    const auto done = pmem_.kind() == DomainKind::kFile ? runtime_.write_files() : thread_->fence();
+    const auto done = pmem_.kind() == DomainKind::kFile ? pmem_.runtime().write_files() : thread_.fence();
     if (!done) io.error = done.error().number;
   }
-  void do_poll(bool) override {}  // nothing is ever left to finish
-  void do_close() override {
-    (void)runtime_.leave(thread_);  // every write has fenced by itself
-    free_object(this, 0);
-  }
+  void do_poll(bool) override {}                      // nothing is ever left to finish
+  void do_close() override { free_object(this, 0); }  // every write has fenced by itself
 
   PmemDevice& pmem_;
-  persist::Runtime runtime_;
-  persist::Thread* thread_ = nullptr;
+  // It has not entered the runtime, which takes a lock: in a child of fork nobody might give that back. Nobody looks for it there, since the domain
+  // stays as long as the device.
+  persist::Thread thread_;
 };
 
 base::Expected<Queue*> PmemDevice::do_open_queue(size_t depth, const QueueUse&) {
-  auto queue = make_object<PmemQueue>(0, "a storage queue", *this, depth);
-  if (!queue) return std::unexpected(queue.error());
-  if (auto opened = (*queue)->open(); !opened) {
-    free_object(*queue, 0);
-    return std::unexpected(opened.error());
-  }
-  return *queue;
+  return make_object<PmemQueue>(0, "a storage queue", *this, depth);
 }
 
 uint64_t file_size(const Medium& medium) {
@@ -167,7 +151,7 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
     error = allocated.error();
   } else {
     const DomainKind kind = settings.needs_dax ? DomainKind::kMemory : DomainKind::kFile;
-    auto device = make_object<PmemDevice>(0, "a pmem device", *mapped, bytes, medium, kind, nullptr);
+    auto device = make_object<PmemDevice>(0, "a pmem device", *mapped, bytes, medium, kind);
     if (device) {
       // The label's last word, direct or buffered, applies to transfers by system calls: it is left out.
       const std::string_view label(medium.label);
@@ -175,6 +159,7 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
       name << "pmem:" << label.substr(0, label.rfind(','))
            << (settings.needs_dax ? ", mapped)" : ", mapped by the page cache)");
       (*device)->set_name(name.view());
+      CHECK((*device)->begin(nullptr));
       return *device;
     }
     error = device.error();
@@ -195,10 +180,11 @@ base::Expected<Device*> make_pmem_device(const Medium& medium, const PmemSetting
 }
 
 base::Expected<Device*> make_pmem_device(char* bytes, uint64_t capacity_bytes, persist::LineDevice& lines) {
-  auto device = make_object<PmemDevice>(0, "a pmem device", bytes, capacity_bytes, Medium(),
-                                        DomainKind::kDevice, &lines);
+  auto device =
+      make_object<PmemDevice>(0, "a pmem device", bytes, capacity_bytes, Medium(), DomainKind::kDevice);
   if (!device) return std::unexpected(device.error());
   (*device)->set_name("pmem:memory");
+  CHECK((*device)->begin(&lines));
   return *device;
 }
 

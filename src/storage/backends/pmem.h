@@ -1,5 +1,5 @@
 // The pmem backend: a file that is itself memory, on a file system with DAX over persistent memory. The file is mapped: a read is a copy, a
-// write a copy past the CPU's caches and a fence, a flush a fence, by a persistence runtime of each queue's own. There are no system calls.
+// write a copy past the CPU's caches and a fence, a flush a fence, by a persistence runtime of the device's own. There are no system calls.
 //
 // A write survives a power failure as soon as it has completed. Bytes that the hardware has lost, or that another process has cut off the
 // file, raise SIGBUS in the middle of a copy, and the process cannot continue. A store to a hole would do the same when the medium is full, so
