@@ -45,7 +45,7 @@ class Copier {
 public:
   Copier(Function &F, FunctionAnalysisManager &FAM,
          SmallPtrSetImpl<Instruction *> &InPage)
-      : F(F), InPage(InPage), DL(F.getDataLayout()),
+      : InPage(InPage), DL(F.getDataLayout()),
         LI(FAM.getResult<LoopAnalysis>(F)),
         DT(FAM.getResult<DominatorTreeAnalysis>(F)),
         SE(FAM.getResult<ScalarEvolutionAnalysis>(F)),
@@ -65,7 +65,6 @@ private:
   Value *ask(const Roots &Asked, IRBuilderBase &B);
   void copy(Loop *L, const Roots &Asked, ArrayRef<Instruction *> Accesses);
 
-  Function &F;
   SmallPtrSetImpl<Instruction *> &InPage;
   const DataLayout &DL;
   LoopInfo &LI;
@@ -295,7 +294,11 @@ void Copier::copy(Loop *L, const Roots &Asked,
         Value *Copied = Copies.lookup(In);
         Phi.addIncoming(Copied ? Copied : In, cast<BasicBlock>(From));
       }
-  DT.recalculate(F);
+  // What only L led to is reached through the copy, too.
+  for (BasicBlock *BB : L->blocks())
+    for (DomTreeNode *Node : to_vector(DT[BB]->children()))
+      if (!L->contains(Node->getBlock()))
+        DT.changeImmediateDominator(Node, DT[Ask]);
 }
 
 bool Copier::run() {
