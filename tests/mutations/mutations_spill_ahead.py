@@ -48,6 +48,8 @@ MUTATIONS = [
     mutation("a loop that asks where it was due has jumped", "runs_test", "Runs.*", ("src/spill/ahead/runs.h", "if (position != due_) {", "{")),
     mutation("runs in order, some of them left out, have jumped", "runs_test", "Runs.RowsThatAreLeftOut*", ("src/spill/ahead/runs.h", "to_due >= -kMaxGap", "to_due >= 0")),
     mutation("a run that begins before the last one goes on", "runs_test", "Runs.RowsThatBeginAnywhere*", ("src/spill/ahead/runs.h", "from_last >= 0 && ", "")),
+    mutation("the processor traps where a loop counts down by one", "runs_test", "Runs.DownwardsByOne*",
+             ("src/spill/ahead/runs.h", "step == -1 ? static_cast<int64_t>(from - to) : ", "")),
     mutation("jumps are not forgotten", "runs_test", "Runs.AFewJumps*", ("src/spill/ahead/runs.h", "jumps_ - std::min(jumps_, 1u)", "jumps_")),
     mutation("a row of two pages is a walk", "walk_test", "Walk.ShortRows*", ("src/spill/ahead/walk.h", "kMinSteps = 2;", "kMinSteps = 1;")),
     mutation("what is ahead of a walk is as much as there are frames", "walk_test", "Walk.WhatIsAhead*",

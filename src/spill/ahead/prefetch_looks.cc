@@ -137,9 +137,9 @@ bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t positi
     return false;
   }
   const int64_t step = traits->step_bytes;
-  const auto from_here = [&](uint64_t other) { return static_cast<int64_t>(other - position) / step; };
+  const auto from_here = [&](uint64_t other) { return iterations_between(position, other, step); };
   int64_t seen = from_here(loop.seen_to), near = from_here(loop.near_to);
-  const int64_t advanced = -from_here(loop.position);
+  const int64_t advanced = iterations_between(loop.position, position, step);
   if (seen < 0 || seen > 2 * kMaxDistance || advanced < 0) {
     // The loop is somewhere else than where it was left.
     seen = near = 0;

@@ -12,6 +12,12 @@
 
 namespace spill {
 
+// How many iterations lead from one position to another; fewer than none if they lead back. The processor traps if the most negative number is
+// divided by -1.
+constexpr int64_t iterations_between(uint64_t from, uint64_t to, int64_t step) {
+  return step == -1 ? static_cast<int64_t>(from - to) : static_cast<int64_t>(to - from) / step;
+}
+
 class Runs {
  public:
   // How many iterations may be left out between two runs.
@@ -23,8 +29,8 @@ class Runs {
   // The loop asks at `position`. Cost: two divisions where a run begins.
   void at(uint64_t position, int64_t step) {
     if (position != due_) {
-      const int64_t from_last = static_cast<int64_t>(position - last_) / step;
-      const int64_t to_due = static_cast<int64_t>(due_ - position) / step;
+      const int64_t from_last = iterations_between(last_, position, step);
+      const int64_t to_due = iterations_between(position, due_, step);
       const bool goes_on = from_last >= 0 && to_due >= -kMaxGap;
       if (!goes_on) begin_ = position;
       jumps_ = goes_on ? jumps_ - std::min(jumps_, 1u) : std::min(jumps_ + 2, kMaxJumps);
@@ -38,7 +44,7 @@ class Runs {
 
   bool go_on() const { return jumps_ <= kMaxJumps / 2; }
   // Iterations from where the last jump led to, up to where the loop asked last.
-  int64_t length(int64_t step) const { return static_cast<int64_t>(last_ - begin_) / step; }
+  int64_t length(int64_t step) const { return iterations_between(begin_, last_, step); }
 
  private:
   uint64_t begin_ = 0;  // where the last jump led to

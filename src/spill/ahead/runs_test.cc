@@ -46,6 +46,15 @@ TEST(Runs, DownwardsIsAWayToGoOn) {
   EXPECT_TRUE(loop.runs.go_on());
 }
 
+// Positions may be the program's own numbers: half of all lie between this one and where a loop has never been.
+TEST(Runs, DownwardsByOneFromTheSignBit) {
+  const volatile int64_t step = -1;  // or no division would be left
+  Loop loop(step);
+  loop.run(uint64_t{1} << 63, 10);
+  EXPECT_TRUE(loop.runs.go_on());
+  EXPECT_EQ(loop.runs.length(step), 0);
+}
+
 // However long they are: that a row goes on by itself says nothing.
 TEST(Runs, RowsThatBeginAnywhereDoNot) {
   for (const int64_t iterations : {int64_t{30}, 8 * kPause}) {
