@@ -177,7 +177,7 @@ bool LookPlanner::slice(LookPlan &Plan, Value *V,
 // Whether V, which can be computed, depends on what the loop loads.
 bool LookPlanner::isLoaded(LookPlan &Plan, Value *V) {
   SetVector<Instruction *> Parts;
-  slice(Plan, V, Parts);
+  slice(Plan, V, Parts, /*MayBeAtomic=*/true);
   return any_of(Parts, [&](Instruction *Part) {
     return isa<LoadInst>(Part) || Plan.Reloaded.contains(Part);
   });

@@ -186,6 +186,36 @@ out:
   ret void
 }
 
+; A value may lie in order although its address is computed from what others may exchange. Such an address says nothing
+; about where the loop is.
+; CHECK-LABEL: define void @left_out_from_a_start(
+; CHECK: call preserve_allcc i64 @left_out_from_a_start.spill.ahead(
+define void @left_out_from_a_start(ptr %place, ptr %kinds, ptr %index, ptr %values, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %start = load atomic i64, ptr %place monotonic, align 8
+  %from = getelementptr inbounds i32, ptr %kinds, i64 %start
+  %distance = sub i64 %i, %start
+  %kind.at = getelementptr inbounds i32, ptr %from, i64 %distance
+  %kind = load i32, ptr %kind.at, align 4
+  %is.off = icmp eq i32 %kind, 0
+  br i1 %is.off, label %latch, label %then
+then:
+  %at = getelementptr inbounds i64, ptr %index, i64 %i
+  %key = load i64, ptr %at, align 8
+  %value.at = getelementptr inbounds i64, ptr %values, i64 %key
+  store i64 1, ptr %value.at, align 8
+  br label %latch
+latch:
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
 ; Where the value is not in memory, all goes on as if nothing were left out. What lies behind it is not surely loaded.
 ; CHECK-LABEL: define internal preserve_allcc i64 @left_out.spill.ahead(
 ; CHECK: [[FROM:%.*]] = call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 4, i64 3)
@@ -234,4 +264,10 @@ out:
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 4, i64 0)
 ; CHECK: freeze i1
 ; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 3)
+; CHECK: call void @__spillway_look_ahead_note(
+; CHECK-LABEL: define internal preserve_allcc i64 @left_out_from_a_start.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 1)
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 4, i64 2)
+; CHECK: freeze i1
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
 ; CHECK: call void @__spillway_look_ahead_note(

@@ -573,6 +573,8 @@ MUTATIONS = [
              (LOOK_PLAN, "           Plan.Reloaded.contains(Part) ||\n           !LI", "           !LI")),
     mutation("volatile memory is loaded ahead", "^ir_prefetch(_left_out)?$",
              (LOOK_PLAN, "(MayBeAtomic ? Load->isVolatile() : !Load->isSimple()) ||\n        ", "")),
+    mutation("an address made of what others exchange says where a loop is", "^ir_prefetch_left_out$",
+             (LOOK_PLAN, "slice(Plan, V, Parts, /*MayBeAtomic=*/true);", "slice(Plan, V, Parts);")),
     mutation("nobody looks to where rows begin", "^ir_prefetch(_left_out)?$", (LOOK_PLAN, "    if (!mayLook(L))\n", "    if (Outer.contains(L) || !mayLook(L))\n")),
     mutation("loops around look also where rows follow each other", "^ir_prefetch(_left_out)?$", (ORDER, "  if (!isInNoOrder(Load, L))\n    return false;\n", "")),
     mutation("a pointer that is loaded anew is taken for another", "^ir_prefetch(_left_out)?$", (LOOK_PLAN, "!Step && Order.isReloaded(Phi, L)", "false")),
