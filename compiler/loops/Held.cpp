@@ -21,6 +21,9 @@ static constexpr unsigned MaxPerLoop = 4;
 static constexpr unsigned MaxPerFunction = 12;
 // Values that an address may be computed from in a loop.
 static constexpr unsigned MaxValues = 48;
+// How many loads an address may come from, one after the other. With more it is
+// wild anyway.
+static constexpr unsigned MaxLoads = 2;
 // How many accesses there must be, as far as is known, for each call in the
 // loop.
 static constexpr uint64_t MinPerCall = 2;
@@ -108,9 +111,10 @@ static bool addsLittle(const Instruction *I, const DataLayout &DL) {
 
 // Traces the values in an address back to where they enter the loop. From one
 // iteration to the next, only small constants may be added; computations for
-// the address alone may multiply, too.
+// the address alone may multiply, too. Loads: through how many of these Pointer
+// was reached.
 static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
-                     Reload Carried) {
+                     Reload Carried, unsigned Loads = 0) {
   Course Result = Course::Constant;
   SmallPtrSet<Instruction *, 16> Seen[2]; // for the address; carried on
   SmallVector<std::pair<Value *, bool>, 8> Work(1, {Pointer, false});
@@ -132,9 +136,10 @@ static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
                addsLittle(I, DL)) {
       Follow(make_range(I->op_begin(), I->op_begin() + 1), IsCarried);
     } else if (auto *Load = dyn_cast<LoadInst>(I);
-               Load && (!IsCarried || Carried != Reload::None)) {
-      Course Where =
-          course(Load->getPointerOperand(), L, DL, /*Carried=*/Reload::None);
+               Load && Loads < MaxLoads &&
+               (!IsCarried || Carried != Reload::None)) {
+      Course Where = course(Load->getPointerOperand(), L, DL,
+                            /*Carried=*/Reload::None, Loads + 1);
       bool MayAdvance = IsCarried && Carried == Reload::Rows;
       if (Where == Course::Wild || (Where == Course::Advancing && !MayAdvance))
         return Course::Wild;
