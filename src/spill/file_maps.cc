@@ -74,10 +74,15 @@ class FileOrigins final : public cache::Origins {
  public:
   Kind kind_of(base::PageId page) override {
     const uint64_t address = runtime.cache->address_of(page);
-    switch (file_map_kind(address)) {
-      case FileMapKind::kNone: return Kind::kZeros;
+    const FileMap* const map = map_of(address);
+    if (map == nullptr) return Kind::kZeros;
+    const FileMapKind kind = map->kind.load(std::memory_order_acquire);
+    // Who loads ahead may ask for what is just being unmapped, and the element may be another file's by now.
+    if (map_of(address) != map) return Kind::kGone;
+    switch (kind) {
       case FileMapKind::kReading: return is_unmapped(address) ? Kind::kGone : Kind::kConstant;
       case FileMapKind::kPrivate: return is_unmapped(address) ? Kind::kGone : Kind::kChanging;
+      case FileMapKind::kNone:
       case FileMapKind::kPlain:
       case FileMapKind::kGone: break;
     }
