@@ -34,6 +34,7 @@ private:
   void emitEnter();
   void cloneFast();
   void emitDone();
+  void share();
   Value *inFast(Value *V);
 
   BasicBlock *block(const Twine &Name) {
@@ -54,6 +55,7 @@ private:
   Value *Chunk;                   // iterations of Fast, in PlanBlock
   Value *FastCondition;           // the loop's, copied to Fast; unused
   SmallVector<Value *, 6> Firsts; // lowest byte of each pointer, in PlanBlock
+  SmallVector<Instruction *, 6> Anchors; // of each pointer, in Enter
   ValueToValueMapTy Copies;       // from one iteration to Fast
 };
 
@@ -160,12 +162,8 @@ void Splitter::emitEnter() {
   Fast = block("spill.fast");
   IRBuilder<> B(Enter);
   B.SetCurrentDebugLocation(Location);
-  for (auto [P, First] : zip(Plan.Pointers, Firsts)) {
-    auto *Anchor = cast<Instruction>(B.Insert(new FreezeInst(First)));
-    Result.Translations.push_back(
-        {Anchor, /*Low=*/0, /*High=*/1, /*MayCross=*/false});
-    Result.Shared[{Anchor, 0}] = &Result.Translations.back();
-  }
+  for (Value *First : Firsts)
+    Anchors.push_back(B.Insert(new FreezeInst(First)));
   B.CreateBr(Fast);
 }
 
@@ -222,6 +220,29 @@ void Splitter::emitDone() {
     Phi.addIncoming(inFast(Phi.getIncomingValueForBlock(Latch)), Done);
 }
 
+// Lets the accesses of Fast share the translations of Enter. Loads that only
+// the condition was computed from have no copies there.
+void Splitter::share() {
+  for (auto [P, Anchor] : zip(Plan.Pointers, Anchors)) {
+    SmallVector<PagePointer::Member, 4> Members;
+    for (const PagePointer::Member &M : P.Members)
+      if (Value *Copy = Copies.lookup(M.Inst))
+        Members.push_back({cast<Instruction>(Copy), M.Operand});
+    if (Members.empty()) {
+      Anchor->eraseFromParent();
+      continue;
+    }
+    Result.Translations.push_back(
+        {Anchor, /*Low=*/0, /*High=*/1, /*MayCross=*/false});
+    Translation &T = Result.Translations.back();
+    Result.Shared[{Anchor, 0}] = &T;
+    for (const PagePointer::Member &M : Members) {
+      T.Followers.push_back(M.Inst);
+      Result.Shared[{M.Inst, M.Operand}] = &T;
+    }
+  }
+}
+
 void Splitter::split() {
   detachBody();
   emitPlan();
@@ -232,21 +253,7 @@ void Splitter::split() {
   emitDone();
   // Only now: what the condition was computed from may be used after the loop.
   RecursivelyDeleteTriviallyDeadInstructions(FastCondition);
-
-  auto Anchored = Result.Translations.end() - Plan.Pointers.size();
-  for (const PagePointer &P : Plan.Pointers) {
-    Translation &T = *Anchored++;
-    for (const PagePointer::Member &M : P.Members) {
-      Value *Copy = Copies.lookup(M.Inst);
-      // What only the condition was computed from is gone.
-      if (!Copy)
-        continue;
-      T.Followers.push_back(cast<Instruction>(Copy));
-      Result.Shared[{cast<Instruction>(Copy), M.Operand}] = &T;
-    }
-    if (T.Followers.empty())
-      Result.Shared.erase({T.Leader, 0});
-  }
+  share();
   for (BasicBlock *BB : Blocks)
     for (Instruction &I : *BB)
       if (InPage.contains(&I))

@@ -358,7 +358,7 @@ MUTATIONS = [
              (SPLIT, "  emitDone();\n", "  RecursivelyDeleteTriviallyDeadInstructions(FastCondition);\n  emitDone();\n"),
              (SPLIT, "may be used after the loop.\n  RecursivelyDeleteTriviallyDeadInstructions(FastCondition);\n", "may be used after the loop.\n")),
     mutation("what is left of a loop takes the translation of a copy that is gone", "^ir_loops$",
-             (SPLIT, "      Value *Copy = Copies.lookup(M.Inst);", "      Value *Copy = inFast(M.Inst);")),
+             (SPLIT, "if (Value *Copy = Copies.lookup(M.Inst))", "if (Value *Copy = inFast(M.Inst))")),
     mutation("trip count one too many", KERNELS,
              (PLAN, "B.CreateAdd(Count, B.getInt64(1), \"spill.trips\")", "B.CreateAdd(Count, B.getInt64(2), \"spill.trips\")")),
     mutation("member of a loop's pointer does not widen its window", KERNELS,
