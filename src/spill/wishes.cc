@@ -2,6 +2,8 @@
 // now, and spilled memory whatever its size. Memory that is not spilled is the kernel's: nothing is done for it.
 #include <errno.h>
 
+#include <algorithm>
+
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/ahead/prefetch.h"
@@ -66,7 +68,10 @@ int write_range(uint64_t begin, uint64_t bytes) {
 SPILL_EXPORT void __spillway_prefetch(const void* address, size_t bytes);
 void __spillway_prefetch(const void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (is_started() && in_range(begin) && bytes <= kRangeEnd - kRangeBegin) prefetch_range(begin, bytes);
+  if (!is_started() || !in_range(begin)) return;
+  // A library's global may lie less than that below the end of all addresses.
+  const uint64_t most = std::min(kRangeEnd - kRangeBegin, (uint64_t{1} << kAddressBits) - begin);
+  if (bytes <= most) prefetch_range(begin, bytes);
 }
 
 SPILL_EXPORT int __spillway_pin(const void* address, size_t bytes);

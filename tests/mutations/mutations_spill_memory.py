@@ -231,6 +231,8 @@ MUTATIONS = [
             (GLOBALS, "    if (!is_zero(aside + at)) copy(", "    if (is_zero(aside + at)) copy(")),
     product("entries from before a library was loaded", "^globals$",
             (GLOBALS, "  forget_entries(begin, begin + bytes);\n", "")),
+    product("what is asked for ahead of use reaches beyond the end of all addresses", "^globals$",
+            ("src/spill/wishes.cc", "std::min(kRangeEnd - kRangeBegin, (uint64_t{1} << kAddressBits) - begin)", "kRangeEnd - kRangeBegin")),
     product("pins of a library that goes", "^globals$", (GLOBALS, "  end_pins_of(begin, end - begin);\n", "")),
     product("hazard slots of a library that goes", "^globals$", (GLOBALS, "  clear_slots_of_all(begin, end);\n", "")),
     product("library's globals outlive it", "^globals$",
