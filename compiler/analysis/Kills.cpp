@@ -117,6 +117,9 @@ bool endsTranslations(const Instruction &I) {
 }
 
 bool awaitsOthers(const Instruction &I) {
+  // A volatile struct is loaded by a copy.
+  if (auto *Copy = dyn_cast<MemTransferInst>(&I))
+    return Copy->isVolatile();
   auto *Load = dyn_cast<LoadInst>(&I);
   return Load && (Load->isAtomic() || Load->isVolatile());
 }

@@ -133,6 +133,27 @@ out:
   ret i32 %before
 }
 
+; So does one that waits by copies, which is how a volatile struct is loaded.
+; CHECK-LABEL: define i64 @wait_by_copy(
+; CHECK: {{^}}loop:
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %now, ptr align 8 %spill.pointer{{.*}}, i64 8, i1 true)
+; CHECK: ret
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+define i64 @wait_by_copy(ptr %p) {
+entry:
+  %now = alloca i64, align 8
+  %before = load i64, ptr %p, align 8
+  br label %loop
+loop:
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %now, ptr align 8 %p, i64 8, i1 true)
+  %v = load i64, ptr %now, align 8
+  %same = icmp eq i64 %v, %before
+  br i1 %same, label %loop, label %out
+out:
+  ret i64 %v
+}
+
 ; CHECK-LABEL: define void @watch(
 ; CHECK: loop:
 ; CHECK-NOT: spill.elsewhere

@@ -235,6 +235,8 @@ MUTATIONS = [
              (HELD, "awaitsOthers(*S.Inst) ||", "")),
     mutation("loop that waits for others follows what was translated before", "^ir_atomics$",
              (REUSE, "    if (L && !L->contains(C.T->Leader))\n      continue;\n", "")),
+    mutation("loop that waits by copies follows what was translated before", "^ir_atomics$",
+             (KILLS, "  if (auto *Copy = dyn_cast<MemTransferInst>(&I))\n    return Copy->isVolatile();\n", "")),
     mutation("loop that is entered at two places and waits for others follows what was translated before", "^ir_atomics$",
              (REUSE, "    if (HasOtherCycles && awaitsOthers(*S.Inst) &&\n        returnsWithout(S.Inst->getParent(), C.T->Leader->getParent()))\n      continue;\n", "")),
     mutation("entry of what is exchanged is that of pages mapped for it", "^ir_atomics$",
