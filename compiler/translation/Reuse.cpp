@@ -29,16 +29,20 @@ static bool hasOtherCycles(Function &F, const LoopInfo &Loops) {
 }
 
 // Whether control may come from BB to BB again without running through Around.
+// Walks backwards: where Around reaches BB freely (Flow.h), few blocks lie
+// between them.
 static bool returnsWithout(BasicBlock *BB, BasicBlock *Around) {
+  if (BB == Around)
+    return false;
   SmallPtrSet<BasicBlock *, 16> Seen;
   SmallVector<BasicBlock *, 16> Work(1, BB);
   while (!Work.empty())
-    for (BasicBlock *Next : successors(Work.pop_back_val())) {
-      if (Next == Around || !Seen.insert(Next).second)
+    for (BasicBlock *Pred : predecessors(Work.pop_back_val())) {
+      if (Pred == Around || !Seen.insert(Pred).second)
         continue;
-      if (Next == BB)
+      if (Pred == BB)
         return true;
-      Work.push_back(Next);
+      Work.push_back(Pred);
     }
   return false;
 }
@@ -92,9 +96,6 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
       continue;
     if (++Tries > MaxTries)
       return false;
-    if (HasOtherCycles && awaitsOthers(*S.Inst) &&
-        returnsWithout(S.Inst->getParent(), C.T->Leader->getParent()))
-      continue;
     // Relative to whatever the leader's address is when it runs.
     int64_t First = Where.Offset - C.LeaderOffset - C.LeaderExtent;
     int64_t Last = Where.Offset - C.LeaderOffset + int64_t(Where.Extent);
@@ -102,6 +103,9 @@ bool Sharing::follow(Site &S, Access &A, const Address &Where,
     int64_t High = std::max(C.T->High, Last + int64_t(A.Size));
     if (High - Low > int64_t(options::ReuseWindow) || C.T->Leader == S.Inst ||
         !Paths.reachesFreely(C.T->Leader, S.Inst))
+      continue;
+    if (HasOtherCycles && awaitsOthers(*S.Inst) &&
+        returnsWithout(S.Inst->getParent(), C.T->Leader->getParent()))
       continue;
     // The leader's alignment covers the whole window.
     int64_t Unit = int64_t(std::min(C.LeaderAlign.value(), abi::PageSize));
