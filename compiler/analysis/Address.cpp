@@ -85,6 +85,17 @@ static std::optional<uint64_t> smallMaximum(const Term &T) {
                                                    : std::nullopt;
 }
 
+// What Other is where Phi, of the same block, is its incoming value with this
+// number. Most phis of a block name its predecessors in the same order; to
+// search them each time would take long where there are thousands.
+static Value *incomingBeside(const PHINode &Other, const PHINode &Phi,
+                             unsigned Number) {
+  BasicBlock *From = Phi.getIncomingBlock(Number);
+  return Other.getIncomingBlock(Number) == From
+             ? Other.getIncomingValue(Number)
+             : Other.getIncomingValueForBlock(From);
+}
+
 // Loops may carry several pointers side by side, such as those of an element
 // and of its neighbour. Returns an earlier phi of the block from which Phi
 // always has the same small distance, and adds the distance to Offset; null if
@@ -106,7 +117,7 @@ static Value *besideAnother(PHINode *Phi, const DataLayout &DL,
       Value *From = Phi->getIncomingValue(I)->stripAndAccumulateConstantOffsets(
           DL, Own, /*AllowNonInbounds=*/true);
       Value *OthersFrom =
-          Other.getIncomingValueForBlock(Phi->getIncomingBlock(I))
+          incomingBeside(Other, *Phi, I)
               ->stripAndAccumulateConstantOffsets(DL, Others,
                                                   /*AllowNonInbounds=*/true);
       int64_t Here = (Own - Others).getSExtValue();
