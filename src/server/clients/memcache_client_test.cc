@@ -160,6 +160,12 @@ TEST_F(MemcacheClientTest, WhatThereIsNotHereIsRefusedUnlessItIsToBeQuiet) {
             "");
 }
 
+TEST_F(MemcacheClientTest, WhatRunsByItselfMayBeTurnedOnAndOff) {
+  EXPECT_EQ(ask("lru_crawler enable\r\nlru_crawler  disable\r\nslabs automove 1\r\n"), "OK\r\nOK\r\nOK\r\n");
+  EXPECT_EQ(ask("lru_crawler enable x\r\n").substr(0, 12), "CLIENT_ERROR");
+  EXPECT_EQ(ask("lru_crawler metadump all\r\n").substr(0, 12), "CLIENT_ERROR");
+}
+
 TEST_F(MemcacheClientTest, MetaCommandsAnswerWhatTheyAreAskedFor) {
   EXPECT_EQ(ask("ms a 3 T100 F7 c\r\nabc\r\n").substr(0, 4), "HD c");
   EXPECT_EQ(ask("mg a v f t s k Oq1\r\n"), "VA 3 f7 t100 s3 ka Oq1\r\nabc\r\n");

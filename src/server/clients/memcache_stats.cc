@@ -265,7 +265,7 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
     case Verb::kWatch: return begin_watch(command.arguments);
     case Verb::kDebugTime: return move_time(first);
     case Verb::kLruCrawler:
-      if (command.arguments == "enable" || command.arguments == "disable")
+      if ((first == "enable" || first == "disable") && second.empty())
         return answer(command, Result::kDone);
       return write_line("CLIENT_ERROR there is no crawler: what has expired goes when room is made");
     case Verb::kSlabs:
