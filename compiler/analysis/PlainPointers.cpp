@@ -161,7 +161,8 @@ void PlainPointers::mark() {
   bool Changed = true;
   while (Changed) {
     Changed = false;
-    for (Function *F : Called)
+    // Callers first: in most files a function comes after those that it calls.
+    for (Function *F : reverse(Called))
       Changed |= contradict(*F);
     for (Function *F : Returning)
       Changed |= contradict(*F);
