@@ -3,6 +3,7 @@
 #include "Abi.h"
 #include "Functions.h"
 #include "Options.h"
+#include "analysis/Accesses.h"
 #include "persist/Direct.h"
 #include "persist/FlushAssembly.h"
 #include "persist/Stores.h"
@@ -156,6 +157,9 @@ static bool ordersFlushes(const Instruction &I) {
     return Fence->getOrdering() == AtomicOrdering::SequentiallyConsistent &&
            Fence->getSyncScopeID() != SyncScope::SingleThread;
   if (isa<AtomicRMWInst, AtomicCmpXchgInst>(I))
+    return true;
+  // The library's function may lock.
+  if (callsAtomicLibrary(I))
     return true;
   if (auto *S = dyn_cast<StoreInst>(&I))
     return S->isAtomic() &&

@@ -15,7 +15,8 @@
 //
 //   mfence, and fences that become one
 //   locked instructions and xchg: read-modify-write operations, sequentially
-//     consistent stores, atomic accesses of more than eight bytes, xbegin
+//     consistent stores, atomic accesses of more than eight bytes, or of less
+//     alignment than their size, for which a library is called; xbegin
 //   inline assembly that has such instructions, that has sfence or clflush
 //     among others, or that encodes instructions as data: it is kept whole
 //   calls of functions that lock: pthread_..., sem_..., mtx_..., __atomic_...

@@ -55,6 +55,19 @@ define i32 @local() {
   ret i32 %v
 }
 
+; An atomic access that claims less alignment than its size is a function of a library, which may lock.
+; CHECK-LABEL: define i32 @by_library(
+; CHECK: icmp ne
+; CHECK: %v = load atomic i32, ptr %p acquire, align 1
+; CHECK: icmp ne
+; CHECK: store atomic i32 1, ptr %p release, align 2
+; CHECK: ret
+define i32 @by_library(ptr %p) {
+  %v = load atomic i32, ptr %p acquire, align 1
+  store atomic i32 1, ptr %p release, align 2
+  ret i32 %v
+}
+
 ; No instruction, or one that does not order flushes.
 ; CHECK-LABEL: define i64 @loose(
 ; CHECK-NOT: icmp

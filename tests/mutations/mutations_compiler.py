@@ -514,6 +514,8 @@ MUTATIONS = [
              (PERSIST, "    if (Step.Kind != FlushKind::FullFence) {", "    if (true) {")),
     mutation("flushes put off past a locked instruction", "^ir_persist_order$",
              (PERSIST, "  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(I))\n    return true;", "  if (isa<AtomicRMWInst>(I))\n    return true;")),
+    mutation("flushes put off past a library's lock for an atomic access", "^ir_persist_order$",
+             (PERSIST, "  if (callsAtomicLibrary(I))\n    return true;\n", "")),
     mutation("flushes put off past an xchg", "^ir_persist_order$",
              (PERSIST, "(S->getOrdering() == AtomicOrdering::SequentiallyConsistent ||", "(")),
     mutation("flushes put off past a lock of the C library", "^persist_cc$",
