@@ -1,5 +1,6 @@
 //===- Intrinsics.cpp - Lowers what is not a plain access -----------------===//
 #include "translation/Intrinsics.h"
+#include "Options.h"
 #include "analysis/Accesses.h"
 #include "analysis/Kills.h"
 #include "analysis/Provenance.h"
@@ -31,6 +32,7 @@ public:
 private:
   void lowerMemIntrinsic(AnyMemIntrinsic &MI);
   void callRuntime(AnyMemIntrinsic &MI);
+  MaybeAlign claimInLine(MaybeAlign Claimed, uint64_t Bytes) const;
   bool lowerCompare(CallBase &Call);
   void lowerByVal(CallBase &Call);
   void lowerVaStart(VAStartInst &Start);
@@ -84,6 +86,18 @@ void Lowering::callRuntime(AnyMemIntrinsic &MI) {
   MI.eraseFromParent();
 }
 
+// What to claim of an address at which Bytes are copied or set in line. Where
+// code generation would by itself call a function, which takes any address, an
+// aligned vector instruction would end programs whose objects are not aligned
+// as their types claim.
+MaybeAlign Lowering::claimInLine(MaybeAlign Claimed, uint64_t Bytes) const {
+  bool MayCall =
+      Bytes > MaxPlainInlineBytes || F.hasOptSize() || F.hasOptNone();
+  if (!Claimed || !MayCall || options::AssumeAligned)
+    return Claimed;
+  return std::min(*Claimed, Align(8));
+}
+
 void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   auto *Transfer = dyn_cast<AnyMemTransferInst>(&MI);
   if (MI.getDestAddressSpace() != 0 ||
@@ -106,23 +120,23 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   // call may be the program's own, which uses the slots of translations that
   // are live.
   BuilderBefore B(&MI);
+  MaybeAlign To = claimInLine(MI.getDestAlign(), Length->getZExtValue()), From;
+  if (Transfer)
+    From = claimInLine(Transfer->getSourceAlign(), Length->getZExtValue());
   if (MI.getIntrinsicID() == Intrinsic::memcpy)
-    B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),
-                         Transfer->getRawSource(), Transfer->getSourceAlign(),
+    B.CreateMemCpyInline(MI.getRawDest(), To, Transfer->getRawSource(), From,
                          Length, MI.isVolatile());
   else if (MI.getIntrinsicID() == Intrinsic::memset)
-    B.CreateMemSetInline(MI.getRawDest(), MI.getDestAlign(),
-                         cast<MemSetInst>(MI).getValue(), Length,
-                         MI.isVolatile());
+    B.CreateMemSetInline(MI.getRawDest(), To, cast<MemSetInst>(MI).getValue(),
+                         Length, MI.isVolatile());
   else if (!Length->isZero()) {
     // Code generation calls memmove for more than a few registers. As a vector,
     // all bytes are loaded before any is stored.
     auto *Bytes = FixedVectorType::get(B.getInt8Ty(), Length->getZExtValue());
     Value *Loaded = B.CreateAlignedLoad(Bytes, Transfer->getRawSource(),
-                                        Transfer->getSourceAlign().valueOrOne(),
-                                        MI.isVolatile());
-    B.CreateAlignedStore(Loaded, MI.getRawDest(),
-                         MI.getDestAlign().valueOrOne(), MI.isVolatile());
+                                        From.valueOrOne(), MI.isVolatile());
+    B.CreateAlignedStore(Loaded, MI.getRawDest(), To.valueOrOne(),
+                         MI.isVolatile());
   }
   MI.eraseFromParent();
 }

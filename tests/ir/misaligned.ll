@@ -55,6 +55,43 @@ define i64 @window(ptr %p) {
   ret i64 %v
 }
 
+; Natively a function copies or sets so many bytes, which takes any address: in line they must do without what their type
+; claims, too, or an aligned vector instruction would end the program.
+; CHECK-LABEL: @many_bytes(
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 {{.*}}, ptr align 8 {{.*}}, i64 129, i1 false)
+; CHECK: call void @llvm.memset.inline.p0.i64(ptr align 8 {{.*}}, i8 0, i64 200, i1 false)
+; CHECK: ret
+define void @many_bytes(ptr %p, ptr %q) {
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %p, ptr align 32 %q, i64 129, i1 false)
+  call void @llvm.memset.p0.i64(ptr align 16 %p, i8 0, i64 200, i1 false)
+  ret void
+}
+; Without optimisation, and where code is to be small, fewer are as many.
+; CHECK-LABEL: @many_unoptimised_bytes(
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 {{.*}}, ptr align 4 {{.*}}, i64 48, i1 false)
+; CHECK: ret
+define void @many_unoptimised_bytes(ptr %p, ptr %q) noinline optnone {
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %p, ptr align 4 %q, i64 48, i1 false)
+  ret void
+}
+; CHECK-LABEL: @many_small_bytes(
+; CHECK: call void @llvm.memset.inline.p0.i64(ptr align 8 {{.*}}, i8 0, i64 80, i1 false)
+; CHECK: ret
+define void @many_small_bytes(ptr %p) optsize {
+  call void @llvm.memset.p0.i64(ptr align 16 %p, i8 0, i64 80, i1 false)
+  ret void
+}
+; Of what is done in line natively, too, the claim stays.
+; CHECK-LABEL: @few_bytes(
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 16 {{.*}}, ptr align 16 {{.*}}, i64 128, i1 false)
+; CHECK: ret
+define void @few_bytes(ptr %p, ptr %q) {
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %p, ptr align 16 %q, i64 128, i1 false)
+  ret void
+}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
 ; A byte never crosses.
 ; CHECK-LABEL: @byte(
 ; CHECK-NOT: crosses
