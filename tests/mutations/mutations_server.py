@@ -120,6 +120,7 @@ MUTATIONS = [
     resp("of many keys those are forgotten that are looked up later", ("src/server/clients/together.h", "  while (!keys.empty()) keys = keys.subspan(", "  if (!keys.empty()) keys = keys.subspan("), gtest_filter="RespStringsTest.ManyLarge*"),
     client("counts of the store do not begin again", (HUB, "  store_before_ = store_now;\n", ""), gtest_filter="MemcacheClientTest.StatisticsOf*"),
     client("blanks before what the crawler is told count", (STATS, "if ((first == \"enable\" || first == \"disable\") && second.empty())", "if (command.arguments == \"enable\" || command.arguments == \"disable\")"), gtest_filter="MemcacheClientTest.WhatRunsByItself*"),
+    client("a binary client is told that there are no prefixes", (STATS, "what != \"sizes\")", "what != \"sizes\" && what != \"detail\")"), gtest_filter="MemcacheClientTest.ABinaryClientIsNotTold*"),
     client("items that were not stored are among those that were", (STATS, "items[Count::kStored]", "items[Count::kSets]"), gtest_filter="MemcacheClientTest.Statistics"),
     resp("a connection that has asked for nothing is idle since 1970", (HUB, "  connection.used_ms.store(connection.begun_ms, std::memory_order_relaxed);\n", ""), gtest_filter="RespConnectionTest.OthersAre*"),
     resp("a request without the value that was too long is carried out", ("src/server/clients/resp_client.cc", "  if (has_skipped_) return reject({Problem::kTooLong}, arguments);\n", ""), gtest_filter="RespClientTest.ALongerValue*"),

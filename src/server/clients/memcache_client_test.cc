@@ -521,6 +521,17 @@ TEST_F(MemcacheClientTest, ABinaryTouchIsNoGet) {
   EXPECT_EQ(shared.counts()[Count::kGetHits], 0u);
 }
 
+TEST_F(MemcacheClientTest, ABinaryClientIsNotToldThatThereAreNoPrefixes) {
+  connect();
+  say(binary(0x10, "", "detail on", "") + binary(0x10, "", "detail off", ""));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(hear(24)[7], 0);
+  for (const char* what : {"detail", "detail dump", "detail x"}) {
+    say(binary(0x10, "", what, ""));
+    ASSERT_EQ(hear(24)[7], 1) << what;
+    EXPECT_EQ(hear(9), "Not found");
+  }
+}
+
 TEST_F(MemcacheClientTest, AFlushThatIsRefusedIsSoInItsOwnProtocol) {
   settings.takes_flush = false;
   connect();

@@ -156,7 +156,9 @@ base::Expected<void> MemcacheClient::answer_stats(const Command& command) {
     tell_each_connection(hub_, now_ms, tell);
   else if (what == "reset")
     hub_.reset_counts();
-  else if (what != "items" && what != "slabs" && what != "sizes" && what != "detail")
+  else if (what == "detail" && (more == "on" || more == "off"))
+    hub_.prefixes.turn(more == "on");
+  else if (what != "items" && what != "slabs" && what != "sizes")
     return is_binary_ ? answer(command, Result::kNotFound) : write_line(memcache::messages::kError);
   if (!outcome) return outcome;
   if (is_binary_) return reply([&](auto& to) { memcache::write_binary_stat(to, command, {}, {}); });
