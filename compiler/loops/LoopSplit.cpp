@@ -56,7 +56,7 @@ private:
   Value *FastCondition;           // the loop's, copied to Fast; unused
   SmallVector<Value *, 6> Firsts; // lowest byte of each pointer, in PlanBlock
   SmallVector<Instruction *, 6> Anchors; // of each pointer, in Enter
-  ValueToValueMapTy Copies;       // from one iteration to Fast
+  ValueToValueMapTy Copies;              // from one iteration to Fast
 };
 
 } // namespace

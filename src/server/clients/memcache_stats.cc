@@ -267,8 +267,7 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
     case Verb::kWatch: return begin_watch(command.arguments);
     case Verb::kDebugTime: return move_time(first);
     case Verb::kLruCrawler:
-      if ((first == "enable" || first == "disable") && second.empty())
-        return answer(command, Result::kDone);
+      if ((first == "enable" || first == "disable") && second.empty()) return answer(command, Result::kDone);
       return write_line("CLIENT_ERROR there is no crawler: what has expired goes when room is made");
     case Verb::kSlabs:
       // There is nothing to be moved here, whatever is asked for.

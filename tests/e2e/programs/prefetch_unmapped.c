@@ -68,7 +68,8 @@ static long seconds(void) {
 int main(void) {
   make(0), make(1);
   pthread_t threads[kThreads];
-  for (uintptr_t t = 0; t < kThreads; ++t) CHECK(pthread_create(&threads[t], NULL, ask_ahead, (void*)(t + 1)) == 0);
+  for (uintptr_t t = 0; t < kThreads; ++t)
+    CHECK(pthread_create(&threads[t], NULL, ask_ahead, (void*)(t + 1)) == 0);
   uint64_t random = 99;
   const long end = seconds() + kSeconds;
   for (int round = 0; round < 40 || (round < 20000 && seconds() < end); ++round) {
