@@ -120,16 +120,18 @@ class PlainIn {
   T copy_;
 };
 
-// An object that the C library writes, or reads and writes. A spilled one is loaded first, so that
-// what the call leaves alone (all of it, on failure) keeps its value, and stored when this ends.
+// An object that the C library writes, or reads and writes. A spilled one is loaded first, so that what the call leaves alone keeps its value, and
+// stored when this ends, if the call has changed it: otherwise what a handler or another thread has stored there meanwhile stays.
 template <class T>
 class PlainObject {
  public:
   explicit PlainObject(T* object) : object_(object) {
-    if (!is_plain()) copy(&copy_, object, sizeof(T));
+    if (is_plain()) return;
+    copy(&before_, object, sizeof(T));
+    memcpy(&copy_, &before_, sizeof(T));
   }
   ~PlainObject() {
-    if (!is_plain()) copy(object_, &copy_, sizeof(T));
+    if (!is_plain() && memcmp(&copy_, &before_, sizeof(T)) != 0) copy(object_, &copy_, sizeof(T));
   }
   PlainObject(const PlainObject&) = delete;
   PlainObject& operator=(const PlainObject&) = delete;
@@ -140,7 +142,7 @@ class PlainObject {
   bool is_plain() const { return all_plain(object_, sizeof(T)); }
 
   T* object_;
-  T copy_;
+  T before_, copy_;
 };
 
 // `n` bytes that the C library reads (kIn), reads and writes (kInOut), or of which it writes the first ones (kOut, store()).
@@ -161,7 +163,7 @@ class PlainBytes {
   PlainBytes(const PlainBytes&) = delete;
   PlainBytes& operator=(const PlainBytes&) = delete;
   char* data() { return is_plain() ? bytes_ : scratch_.data(); }
-  // kOut: stores the first n bytes of the copy.
+  // Not kInOut: stores the first n bytes of the copy. With kIn, those that the call did not write are as they were before.
   void store(size_t n) {
     if (!is_plain() && scratch_.data() != nullptr) copy(bytes_, scratch_.data(), std::min(n, n_));
   }

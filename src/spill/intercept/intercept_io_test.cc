@@ -493,51 +493,6 @@ TEST_F(Io, PollStoresWhatCameOnly) {
   close(ends[1]);
 }
 
-// Calls wait() again and again until it was interrupted, by a handler that stores all of `stored` to spilled memory at `to`.
-template <class T, class Wait>
-void interrupt(T* to, const T& stored, Wait wait) {
-  static T* where;
-  static T what;
-  where = to;
-  what = stored;
-  struct sigaction action = {}, before;
-  action.sa_handler = [](int) { spill::copy(where, &what, sizeof what); };
-  sigaction(SIGALRM, &action, &before);
-  const itimerval often = {{0, 100'000}, {0, 100'000}}, never = {};
-  setitimer(ITIMER_REAL, &often, nullptr);
-  EXPECT_EQ(wait(), -1);
-  EXPECT_EQ(errno, EINTR);
-  setitimer(ITIMER_REAL, &never, nullptr);
-  sigaction(SIGALRM, &before, nullptr);
-}
-
-// The status of a child that it has found, or sets that it has changed.
-TEST_F(Io, WhatAHandlerStoresMeanwhileStays) {
-  const pid_t child = fork();
-  if (child == 0) {
-    for (;;) pause();
-  }
-  int* status = spilled_object<int>(1);
-  interrupt(status, 77, [=] { return __spill_waitpid(child, status, 0); });
-  EXPECT_EQ(read_object(status), 77);
-  kill(child, SIGKILL);
-  EXPECT_EQ(__spill_waitpid(child, status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(read_object(status)));
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  fd_set before, other;
-  FD_ZERO(&before);
-  FD_ZERO(&other);
-  FD_SET(ends[0], &before);
-  FD_SET(7, &other);
-  fd_set* reads = spilled_object(before);
-  interrupt(reads, other, [&] { return __spill_select(ends[0] + 1, reads, nullptr, nullptr, nullptr); });
-  const fd_set after = read_object(reads);
-  EXPECT_EQ(memcmp(&after, &other, sizeof other), 0);
-  close(ends[0]);
-  close(ends[1]);
-}
-
 // A message that fits, in less room than the call is told, with nothing mapped after it.
 TEST_F(Io, OfAMessageOnlyWhatCameIsStored) {
   struct Message {

@@ -176,7 +176,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   msghdr header = load(original);
   PlainVector vector(header.msg_iov, header.msg_iovlen);
   PlainBytes name(header.msg_name, address_bytes(header.msg_namelen), PlainBytes::kOut);
-  PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kInOut);
+  PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kIn);
   const bool bounces = vector.is_valid() && !vector.is_plain();
   // Control messages, such as descriptors, belong to certain bytes, so all must be received by one call.
   const bool all = bounces && header.msg_control == nullptr && goes_on(socket, vector.bytes(), flags);
@@ -193,6 +193,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   ssize_t received = LIBC(recvmsg)(socket, &call, flags);
   if (received < 0) return received;
   name.store(call.msg_namelen);
+  control.store(call.msg_controllen);
   if (bounces) vector.scatter(0, message.data(), std::min(static_cast<size_t>(received), message.size()));
   if (all && static_cast<size_t>(received) == message.size())
     received += receive_rest(socket, vector, static_cast<size_t>(received), message, flags);
