@@ -127,16 +127,6 @@ bool find_kept(const KeptRange& range, KeptRange*& unused) {
   return false;
 }
 
-// Counts `count` more pages as kept. False: these would be too many. REQUIRES: mapped_mutex, and that the budget does not change meanwhile: whoever
-// lowers it afterwards leaves room for what is counted.
-bool count_kept(uint64_t count) {
-  if (kept_pages + count > runtime.cache->frame_count() / 2) return false;
-  kept_pages += count;
-  if (may_stay()) return true;
-  kept_pages -= count;
-  return false;
-}
-
 }  // namespace
 
 void adjust_mapped_pages() {
@@ -206,7 +196,7 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
   sys::LockGuard guard(mapped_mutex);
   KeptRange* unused = nullptr;
   const bool is_known = find_kept(range, unused);
-  const bool has_room = !is_known && unused != nullptr && count_kept(count);
+  const bool has_room = !is_known && unused != nullptr && count_as_staying(kept_pages, count);
   thaw_budget();
   if (!has_room) return is_known;
   const auto pin = [&](base::PageId page) {

@@ -37,7 +37,7 @@ void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context),
 // Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
 // the program made, whose accesses are not translated, and on which the kernel must be able to put a
 // signal's frame. Returns false when that would take more than half of the frames, or leave too few beside
-// others' pins (may_stay), or a table is full.
+// others' pins (count_as_staying), or a table is full.
 // REQUIRES: allocated. May block and do I/O; ends the process on a storage error.
 bool keep_mapped(uint64_t address, uint64_t bytes);
 // Before [address, address + bytes) is freed: ends keep_mapped for what lies within. Cost: one load when

@@ -88,10 +88,14 @@ void end_left_pins(uint32_t level) {
   }
 }
 
-bool may_stay() {
+bool count_as_staying(std::atomic<uint64_t>& counted, uint64_t count) {
   const uint64_t frames = runtime.cache->frame_count();
+  if (counted + count > frames / 2) return false;
+  counted += count;
   const uint64_t staying = standing_pin_count() + kept_page_count() + satc_pinned_count();
-  return staying <= frames - frames / 4 && staying + most_mapped_pages() <= frames - frames / 8;
+  if (staying <= frames - frames / 4 && staying + most_mapped_pages() <= frames - frames / 8) return true;
+  counted -= count;
+  return false;
 }
 
 size_t take_pins(size_t wanted) {

@@ -1,6 +1,7 @@
 // Pins: how the runtime keeps a page in its frame across a system call. Declared here for access.cc; the
 // runtime defines them in pins.cc, tests of the interceptors have their own (spill/testing).
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,10 +30,11 @@ void pin_again_after_fork();
 // a jump, or the thread was cancelled.
 void end_left_pins(uint32_t level);
 
-// May as many pages stay pinned as pin_range and keep_mapped have counted? Each counts its own before it asks, since loading them takes time.
-// Together with satc.h's pins they must leave a quarter of the frames to threads that miss, and an eighth when the fault path has mapped as
-// many pages as it may.
-bool may_stay();
+// Adds `count` to `counted`, the pages of pin_range or of keep_mapped, before they are loaded, which takes time. False, and nothing is added, if that
+// would be too many: each of the two may have half of the frames. Together with satc.h's pins they must leave a quarter of them to threads that miss,
+// and an eighth when the fault path has mapped as many pages as it may. REQUIRES: the lock of `counted`, and that the budget does not change meanwhile
+// (freeze_budget): whoever lowers it afterwards leaves room for what is counted.
+bool count_as_staying(std::atomic<uint64_t>& counted, uint64_t count);
 
 // A system call is about to keep `wanted` OS pages pinned, at least 1. Returns how many it may, at least 1. The calls of all threads together may
 // keep as many as a sixteenth of the frames hold, and one more each: a call that has some and waits for a frame may be waiting for others that do

@@ -40,16 +40,6 @@ bool is_in_a_range(base::PageId page) {
   return false;
 }
 
-// Counts `count` more pages as pinned. False: these would be too many. REQUIRES: mutex, and that the budget does not change meanwhile: whoever lowers
-// it afterwards leaves room for what is counted.
-bool count_pinned(uint64_t count) {
-  if (pinned_count + count > runtime.cache->frame_count() / 2) return false;
-  pinned_count += count;
-  if (may_stay()) return true;
-  pinned_count -= count;
-  return false;
-}
-
 // Lets those of the pages leave that are in no range any more.
 void let_go(base::PageId first, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i)
@@ -74,7 +64,7 @@ int pin_range(uint64_t address, uint64_t bytes) {
   freeze_budget();
   sys::LockGuard guard(mutex);
   PinnedRange* const free = find(0, 0);
-  const bool has_room = free != nullptr && count_pinned(count);
+  const bool has_room = free != nullptr && count_as_staying(pinned_count, count);
   thaw_budget();
   if (!has_room) return ENOMEM;
   const base::PageId first = first_page(wanted);

@@ -13,7 +13,8 @@ inline constexpr uint32_t kMaxPinnedRanges = 256;
 
 // Brings the pages of [address, address + bytes) into memory, where they stay until unpin_range has been called as often for the same range.
 // Returns 0, or an errno and pins nothing: ENOMEM if there are too many ranges, more than half of the frames would be pinned, or too few
-// would be left beside others' pins (may_stay); else the error of a load that failed. REQUIRES: all of it is spilled memory. May block and do I/O.
+// would be left beside others' pins (count_as_staying); else the error of a load that failed. REQUIRES: all of it is spilled memory. May block and do
+// I/O.
 int pin_range(uint64_t address, uint64_t bytes);
 // Returns 0, or EINVAL if that range was not pinned.
 int unpin_range(uint64_t address, uint64_t bytes);

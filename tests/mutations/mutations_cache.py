@@ -343,7 +343,7 @@ MUTATIONS = [
     mutation("moved pages in no order", "MoveTest.MovedPages*",
              (PLAN, "at > 0 && batch_.victims[v].page < batch_.victims[order_[at - 1]].page;", "at > count_;")),
     mutation("failed moves count as storage that takes nothing", "MoveTest.WhenNewPlaces*",
-             (EVICT, "if (!whole && !may_stay) ++failed_writes_;", "if (!whole) ++failed_writes_;"),
+             (EVICT, "if (!whole && !count_as_staying) ++failed_writes_;", "if (!whole) ++failed_writes_;"),
              (MOVE, "    shared_->places.pause_moves();\n", "")),
     mutation("moves go on where storage takes nothing new", "MoveTest.WhenNewPlaces*",
              (MOVE, "    shared_->places.pause_moves();\n", "")),

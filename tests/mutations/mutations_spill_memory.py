@@ -323,7 +323,7 @@ MUTATIONS = [
     mutation("caches of each thread have any size", "base_test", "CheckOptions.PagesAreBounded", ("src/base/options.cc", "options.satc_private, kMaxSatcPages", "uint64_t{0}, kMaxSatcPages")),
     product("pins of the program and stacks fill memory together", "^e2e_pins_and_stacks$", ("src/spill/pins.cc", "standing_pin_count() + kept_page_count() + satc_pinned_count();", "satc_pinned_count();")),
     product("pages count as pinned when they are in memory", "^e2e_pins_and_stacks$",
-            ("src/spill/standing_pins.cc", "  pinned_count += count;\n  if (may_stay()) return true;\n  pinned_count -= count;\n  return false;\n", "  return may_stay();\n"),
+            ("src/spill/standing_pins.cc", "  thaw_budget();\n  if (!has_room) return ENOMEM;\n", "  if (has_room) pinned_count -= count;\n  thaw_budget();\n  if (!has_room) return ENOMEM;\n"),
             ("src/spill/standing_pins.cc", "  *free = wanted;\n", "  *free = wanted;\n  pinned_count += count;\n")),
     product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
     product("standing pins do not count when the budget falls", "^e2e_budget_changes$", (BUDGET, "set_memory(bytes, held_frames(), standing_pin_count())", "set_memory(bytes, held_frames())")),

@@ -257,8 +257,8 @@ uint32_t Partition::settle_written(Batch& batch) {
     const bool whole = settle_place(batch, victim, failed);
     if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
     // If only a move has failed, the page can still be written at its old place.
-    const bool may_stay = victim.new_place != base::kNoPlace && !victim.must_move;
-    if (!whole && !may_stay) ++failed_writes_;
+    const bool count_as_staying = victim.new_place != base::kNoPlace && !victim.must_move;
+    if (!whole && !count_as_staying) ++failed_writes_;
     if (!frame.is(State::kWriting, victim.version)) {
       frame.done();  // rescued meanwhile; its fingerprints stay unknown
     } else if (!whole) {
